@@ -90,7 +90,7 @@ benchmarks: .venv/ready java  ## every benchmark with its peers in the same run;
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
-	@.venv/bin/python -m mockraft.codegen
+	@.venv/bin/python -m mockraft.codegen --target .
 
 java:
 	@.ci/packages java:openjdk-17-jdk-headless mvn:maven

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mockraft.codegen.parse import load_json
+from mockraft.releases.specs import FOLDERS
 from mockraft.wire.json_form import Json
-from mockraft.wire.schema_files import FOLDERS
 
 Spec = Mapping[str, Json]
 

@@ -14,12 +14,10 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import MemberDescriptorType, ModuleType
 from typing import NamedTuple
 
-import mockraft.schemas_json
 from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
 from mockraft.codegen.merge import merge
@@ -27,6 +25,7 @@ from mockraft.codegen.names import snake
 from mockraft.codegen.parse import parse, parse_json
 from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.codegen.versions import HIGHEST
+from mockraft.releases import NEWEST, release
 from mockraft.wire import schema_files
 from mockraft.wire.json_form import Json
 from mockraft.wire.message import Struct, field_names
@@ -108,14 +107,7 @@ def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Json]], dict[str,
 
 @cache
 def _shipped_trees() -> dict[str, dict[str, Json]]:
-    release = resources.files(mockraft.schemas_json) / schema_files.RELEASE
-    texts = [
-        (file.name, file.read_text(encoding="utf-8"))
-        for folder in schema_files.FOLDERS
-        for file in (release / folder).iterdir()
-        if file.name.endswith(".json")
-    ]
-    trees = [parse_json(text, name) for name, text in texts]
+    trees = [parse_json(text, path) for path, text in release(NEWEST).specs.items()]
     return {str(tree["name"]): tree for tree in trees}
 
 

@@ -1,29 +1,41 @@
 """`python -m mockraft.codegen sync`: copy a Kafka release's specs and facts from its own jars.
 
-Maven fetches the jars. The JSON specs are copied byte for byte; the small Java programs in codegen/java read error
-codes, configuration keys and feature levels from Kafka's classes. SOURCE.toml lists the artifact of each.
+Maven fetches the jars. The JSON specs are copied byte for byte, an older release's only where they differ from the
+next newer one's; the small Java programs in codegen/java read error codes, configuration keys, feature levels and
+offered API versions from Kafka's classes. SOURCE.toml lists the artifacts, and the specs of the next newer release that
+a release lacks.
 """
 
 import argparse
 import hashlib
+import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.kafka.jars import classpath
+from mockraft.releases import specs
+from mockraft.wire.json_form import Json
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 
-SPEC_FOLDERS = {
+SPECS = {
     "message": ("kafka-clients", "common/message/"),
     "metadata": ("kafka-metadata", "common/metadata/"),
     "raft": ("kafka-raft", "common/message/"),
 }
 """Location of each folder's specs: artifact, and path in its jar."""
 
-FACTS = {"errors.json": "ErrorCodes", "configs.json": "ConfigKeys", "features.json": "FeatureLevels"}
+FACTS = {
+    "errors.json": "ErrorCodes",
+    "configs.json": "ConfigKeys",
+    "features.json": "FeatureLevels",
+    "api_versions.json": "ApiVersions",
+}
 """Facts read from Kafka's classes: the file, and the Java program that prints it."""
 
 
@@ -51,38 +63,65 @@ def main(arguments: list[str]) -> int:
 
 
 def sync(kafka_version: str, into: Path) -> Path:
-    """Write `into`/`kafka_version` and return it. Raises SyncError if Maven, Java or the release is missing."""
+    """Write `into`/`kafka_version` and return it. Raises SyncError if Maven, Java or the release is missing.
+
+    Older releases there keep only the specs that differ from those of the next newer one.
+    """
     try:
         jars = classpath(kafka_version)
     except Exception as error:
         raise SyncError(f"Kafka {kafka_version}'s jars are not available: {error}") from error
+    facts = {name: run_java(program, jars) for name, program in FACTS.items()}
+    into.mkdir(parents=True, exist_ok=True)
+    all_specs = {each: specs.read(into, each) for each in specs.versions(into)}
+    sources = {each: tomllib.loads((into / each / specs.SOURCE_FILE).read_text()) for each in all_specs}
+    all_specs[kafka_version], sources[kafka_version] = read_jars(jars, kafka_version)
+    newer: Mapping[str, str] = {}
+    for each in sorted(all_specs, key=specs.sort_key, reverse=True):
+        write_specs(into / each, all_specs[each], newer, sources[each])
+        newer = all_specs[each]
     folder = into / kafka_version
-    sources = [copy_specs(jars, kafka_version, name, folder) for name in SPEC_FOLDERS]
-    (folder / "SOURCE.toml").write_text("\n".join(sources))
-    for name, program in FACTS.items():
-        (folder / name).write_text(run_java(program, jars))
+    for name, text in facts.items():
+        (folder / name).write_text(text)
     return folder
 
 
-def copy_specs(jars: str, kafka_version: str, name: str, folder: Path) -> str:
-    """Copy one artifact's JSON specs to `folder`/`name`; return its table for SOURCE.toml."""
-    artifact, prefix = SPEC_FOLDERS[name]
-    jar = next((Path(path) for path in _paths(jars) if Path(path).name == f"{artifact}-{kafka_version}.jar"), None)
-    if jar is None:
-        raise SyncError(f"{artifact}-{kafka_version}.jar is not among the jars of that release")
-    target = folder / name
-    target.mkdir(parents=True, exist_ok=True)
-    for stale in target.glob("*.json"):
-        stale.unlink()
-    with zipfile.ZipFile(jar) as archive:
-        specs = [entry for entry in archive.namelist() if entry.startswith(prefix) and entry.endswith(".json")]
-        for entry in specs:
-            (target / Path(entry).name).write_bytes(archive.read(entry))
-    sha256 = hashlib.sha256(jar.read_bytes()).hexdigest()
-    return (
-        f'[{name}]\nartifact = "org.apache.kafka:{artifact}:{kafka_version}"\npath = "{prefix}"\n'
-        f'files = {len(specs)}\nsha256 = "{sha256}"\n'
-    )
+def read_jars(jars: str, kafka_version: str) -> tuple[dict[str, str], dict[str, Json]]:
+    """Return a release's specs by path, and the tables of its SOURCE.toml."""
+    found: dict[str, str] = {}
+    source: dict[str, Json] = {}
+    for name, (artifact, prefix) in SPECS.items():
+        jar = next((Path(path) for path in _paths(jars) if Path(path).name == f"{artifact}-{kafka_version}.jar"), None)
+        if jar is None:
+            raise SyncError(f"{artifact}-{kafka_version}.jar is not among the jars of that release")
+        with zipfile.ZipFile(jar) as archive:
+            entries = [each for each in archive.namelist() if each.startswith(prefix) and each.endswith(".json")]
+            found |= {f"{name}/{Path(each).name}": archive.read(each).decode() for each in entries}
+        source[name] = {
+            "artifact": f"org.apache.kafka:{artifact}:{kafka_version}",
+            "path": prefix,
+            "files": len(entries),
+            "sha256": hashlib.sha256(jar.read_bytes()).hexdigest(),
+        }
+    return found, source
+
+
+def write_specs(folder: Path, own: Mapping[str, str], newer: Mapping[str, str], source: Mapping[str, Json]) -> None:
+    """Write the specs of a release that differ from the next newer release's, byte for byte, and its SOURCE.toml."""
+    for path in {*own, *specs.own_files(folder)}:
+        file = folder / path
+        if path in own and own[path] != newer.get(path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(own[path].encode())
+        else:
+            file.unlink(missing_ok=True)
+    absent = sorted(newer.keys() - own.keys())
+    lines = [f"absent = {json.dumps(absent, indent=2)}", ""] if absent else []
+    for name in SPECS:
+        table = source[name]
+        assert isinstance(table, dict)
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""]
+    (folder / specs.SOURCE_FILE).write_text("\n".join(lines))
 
 
 def _paths(jars: str) -> list[str]:

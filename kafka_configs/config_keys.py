@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple, TypedDict
 
-from mockraft.wire.schema_files import config_tables
+from mockraft.releases import release
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -75,7 +75,7 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
             row.get("validator"),
             row.get("update_mode"),
         )
-        for row in config_tables()[_TABLES[resource_type]]
+        for row in release().config_tables[_TABLES[resource_type]]
     }
 
 
@@ -84,7 +84,7 @@ def topic_synonyms() -> Mapping[str, Sequence[Synonym]]:
     """Return the broker keys behind each topic key, the strongest first."""
     return {
         name: [Synonym(row["name"], row["times"]) for row in rows]
-        for name, rows in config_tables()["topic_synonyms"].items()
+        for name, rows in release().config_tables["topic_synonyms"].items()
     }
 
 

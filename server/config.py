@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.releases import DEFAULT, release
 from mockraft.server.options import INT_MAX, PORT_MAX, check_type, option, row_of
 from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet
+    from mockraft.server.controller.settings.offers import Range
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
-    from mockraft.server.controller.settings.releases import Range
     from mockraft.wire.overlay import Overlay
 
 from mockraft.server import security_options
@@ -21,24 +22,22 @@ from mockraft.wire.scram import ScramUser
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 """Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
 
-METADATA_VERSION_MIN = 7
-METADATA_VERSION_MAX = 30
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
     """Every option of a controller, named as in Kafka's configuration where Kafka has it.
 
-    Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0). `port` is
+    Times are milliseconds, sizes bytes. `release` ("3.9") is the Kafka release whose controller it is; `api_versions`
+    changes the offered versions of single APIs, by key; None hides the API. `metadata_version` is a feature level (7 is
+    3.3-IV3, 30 is 4.3-IV0), 0 the newest of the release; `features` are levels of a new log that are not its defaults,
+    and `unstable_feature_versions_enable` allows levels that are not ready in that release. `kraft_version` None is the
+    one that the metadata version has by default: 0 before 3.9. `port` is
     the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it listens on) go
     into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory. `initial_state` is a
     saved state, or a snapshot of Kafka's, that a new log begins with. Without `delegation_token_secret_key` delegation
     tokens are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added
     to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
     setting any enables the authorizer, which otherwise allows what ACLs allow.
-
-    `as_version` ("3.9") makes ApiVersions and features those of another release's controller, and `api_versions`
-    changes the offered versions of single APIs, by key; None hides the API.
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
@@ -75,15 +74,20 @@ class ControllerConfig:
     seed: int | None = option(None, "Cluster", "Seed of everything random, for runs that repeat.", lowest=None)
 
     metadata_version: int = option(
-        METADATA_VERSION_MAX,
-        "Cluster",
-        "metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).",
-        lowest=METADATA_VERSION_MIN,
-        highest=METADATA_VERSION_MAX,
+        0, "Cluster", "metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).", lowest=0
     )
-    kraft_version: int = option(1, lowest=0, highest=1)
-    as_version: str | None = option(
-        None, "Cluster", "Offer the APIs and features of this Kafka release's controllers (3.7 to 4.3)."
+    kraft_version: int | None = option(None, lowest=0, highest=1)
+    features: Mapping[str, int] = option(
+        {},
+        "Cluster",
+        "Level of a feature in a new log (kafka-storage format --feature): group.version=0. Default: those of the"
+        " metadata.version.",
+    )
+    unstable_feature_versions_enable: bool = option(
+        False, "Cluster", "Allow feature levels that are not ready in the release (unstable.feature.versions.enable)."
+    )
+    release: str = option(
+        DEFAULT, "Cluster", "Be the controller of this Kafka release: 3.7 to 4.4. Default: the newest that is complete."
     )
     api_versions: "Mapping[int, Range | None]" = option(
         {}, "Cluster", "Versions that an API offers, by its name or key; API=off for none."
@@ -261,8 +265,7 @@ class ControllerConfig:
             value = getattr(self, name)
             if type(value) is int and not lowest <= value <= highest:
                 raise ValueError(f"{name}={value}: it must be {lowest} to {highest}")
-        if self.as_version is not None:
-            self._check_release(self.as_version)
+        self._check_release()
         security_options.check(self)
         if self.controller_quorum_voters and self.initial_controllers:
             raise ValueError("controller_quorum_voters and initial_controllers exclude each other")
@@ -325,7 +328,13 @@ class ControllerConfig:
         """The kraft.version until the log contains one."""
         if self.controller_quorum_voters:
             return 0
-        return 1 if self.initial_controllers else self.kraft_version
+        if self.initial_controllers:
+            return 1
+        if self.kraft_version is not None:
+            return self.kraft_version
+        from mockraft.server.controller.settings.features import default_kraft_version
+
+        return default_kraft_version(self.metadata_version)
 
     @property
     def initial_directory_id(self) -> bytes | None:
@@ -340,13 +349,19 @@ class ControllerConfig:
 
         return read_addresses(self.controller_quorum_bootstrap_servers or "")
 
-    def _check_release(self, as_version: str) -> None:
-        from mockraft.server.controller.settings.releases import feature_ranges, release_of
+    def _check_release(self) -> None:
+        """Choose the metadata.version if none is given. ValueError for levels that the release does not have."""
+        from mockraft.server.controller.settings import features
 
-        low, high = feature_ranges(release_of(as_version))["metadata.version"]
+        of, unstable = release(self.release), self.unstable_feature_versions_enable
+        low, high = of.feature_ranges(unstable=unstable)[features.METADATA_VERSION]
+        low = max(low, features.METADATA_VERSION_MIN)
+        if self.metadata_version == 0:
+            object.__setattr__(self, "metadata_version", of.features[features.METADATA_VERSION].max_level)
         if not low <= self.metadata_version <= high:
-            about = f"controllers of Kafka {as_version} know metadata.version {low} to {high}"
+            about = f"controllers of Kafka {of.name} know metadata.version {low} to {high}"
             raise ValueError(f"metadata_version={self.metadata_version}: {about}")
+        features.check_feature_levels(of, self.metadata_version, self.features, unstable=unstable)
 
     def _check_quorum(self) -> None:
         """Raise ValueError if quorum options cannot be parsed or a required one is missing."""

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.controller.controller import STANDBY
-from mockraft.server.controller.settings.releases import Offer, read_ranges, release_of
+from mockraft.server.controller.settings.offers import Offer, read_ranges
 from mockraft.server.journal import Journal
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.stubs.script import Script
@@ -100,7 +101,8 @@ class Double:
         notice when they send ApiVersions again, which most do on a new connection. ValueError for an unknown release
         or API.
         """
-        offer = Offer(None if version is None else release_of(version), read_ranges(api_versions or {}))
+        own = next((each.config.release for each in self.nodes().values()), DEFAULT)
+        offer = Offer(release(version or own), read_ranges(api_versions or {}))
         self.script.offer = offer
         for running in self.nodes().values():
             running.offer(offer)

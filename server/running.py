@@ -10,13 +10,14 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.apis.offered import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.settings.releases import Offer, release_of
+from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -179,16 +180,17 @@ def _node(
 
 
 def _offer_of(config: ControllerConfig) -> Offer:
-    return Offer(None if config.as_version is None else release_of(config.as_version), config.api_versions)
+    return Offer(release(config.release), config.api_versions)
 
 
 def _apis(config: ControllerConfig, offer: Offer) -> dict[int, AnyApi]:
-    apis = APIS
-    if config.overlay is not None:
-        from mockraft.server.apis.overlaid import apis_over
+    overlay = config.overlay
+    if overlay is None:
+        return offered(APIS, offer)
+    from mockraft.server.apis.overlaid import apis_over
 
-        apis = apis_over(APIS, config.overlay)
-    return offered(apis, offer)
+    proposed = {api_key for api_key, name in overlay.requests.items() if name in overlay.overlaid}
+    return offered(apis_over(APIS, overlay), offer, proposed)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -273,8 +273,8 @@ def quorum_configs(config: ControllerConfig, data_dir: Path, ports: dict[int, in
             node_id=node_id,
             port=port,
             data_dir=folder(data_dir, node_id),
-            initial_controllers=dynamic if config.kraft_version > 0 else None,
-            controller_quorum_voters=static if config.kraft_version == 0 else None,
+            initial_controllers=dynamic if config.initial_kraft_version > 0 else None,
+            controller_quorum_voters=static if config.initial_kraft_version == 0 else None,
         )
         for node_id, port in ports.items()
     }

@@ -4,13 +4,13 @@ import random
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition
 from mockraft.server.controller.result import ControllerResult
-from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.raft.raft import Raft
 from mockraft.serving.parked import Parked
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -182,7 +182,7 @@ class Cluster:
 
 def registration_request(cluster_id: str, broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
     """A registration as a 4.3.1 broker with one directory sends it; `features` are ranges of levels that differ."""
-    ranges = {name: (f.min_level, f.max_level) for name, f in supported_features().items()}
+    ranges = release().feature_ranges()
     ranges |= fields.pop("features", {})
     return BrokerRegistrationRequest(
         **{

@@ -1,6 +1,6 @@
-"""Kafka 4.3.1's API keys by name.
+"""Kafka 4.4.0's API keys by name.
 
-Generated from schemas_json/4.3.1/message/*Request.json by `python -m mockraft.codegen`: do not edit.
+Generated from schemas_json/4.4.0/message/*Request.json by `python -m mockraft.codegen`: do not edit.
 """
 
 from typing import Final
@@ -94,6 +94,8 @@ STREAMS_GROUP_DESCRIBE: Final = 89
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = 90
 ALTER_SHARE_GROUP_OFFSETS: Final = 91
 DELETE_SHARE_GROUP_OFFSETS: Final = 92
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = 93
+UNREGISTER_CONTROLLER: Final = 94
 
 NAMES: Final[dict[int, str]] = {
     0: "Produce",
@@ -185,6 +187,8 @@ NAMES: Final[dict[int, str]] = {
     90: "DescribeShareGroupOffsets",
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
+    93: "StreamsGroupTopologyDescriptionUpdate",
+    94: "UnregisterController",
 }
 
 

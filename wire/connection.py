@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import UnsupportedVersionError, WireError
 from mockraft.wire.messages.request_header import RequestHeader
@@ -28,7 +29,7 @@ FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
 
 SOFTWARE_NAME = "apache-kafka-java"
-SOFTWARE_VERSION = "4.3.1"
+SOFTWARE_VERSION = release().kafka_version
 """Version of the client software that our connections name in ApiVersions."""
 API_VERSIONS_MAX = 4
 """Version of the first ApiVersions request of a connection, as in Kafka 4.3.1's clients."""

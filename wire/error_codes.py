@@ -1,6 +1,6 @@
-"""Kafka 4.3.1's error codes by their own names (org.apache.kafka.common.protocol.Errors).
+"""Kafka 4.4.0's error codes by their own names (org.apache.kafka.common.protocol.Errors).
 
-Generated from schemas_json/4.3.1/errors.json by `python -m mockraft.codegen`: do not edit.
+Generated from schemas_json/4.4.0/errors.json by `python -m mockraft.codegen`: do not edit.
 """
 
 from typing import Final
@@ -140,6 +140,9 @@ STREAMS_INVALID_TOPOLOGY: Final = 130
 STREAMS_INVALID_TOPOLOGY_EPOCH: Final = 131
 STREAMS_TOPOLOGY_FENCED: Final = 132
 SHARE_SESSION_LIMIT_REACHED: Final = 133
+GROUP_DELETION_FAILED: Final = 134
+STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: Final = 135
+CONTROLLER_ID_NOT_REGISTERED: Final = 136
 
 NAMES: Final[dict[int, str]] = {
     -1: "UNKNOWN_SERVER_ERROR",
@@ -277,6 +280,9 @@ NAMES: Final[dict[int, str]] = {
     131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
     132: "STREAMS_TOPOLOGY_FENCED",
     133: "SHARE_SESSION_LIMIT_REACHED",
+    134: "GROUP_DELETION_FAILED",
+    135: "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
+    136: "CONTROLLER_ID_NOT_REGISTERED",
 }
 
 MESSAGES: Final[dict[int, str]] = {
@@ -404,7 +410,7 @@ MESSAGES: Final[dict[int, str]] = {
     121: "The record state is invalid. The acknowledgement of delivery could not be completed.",
     122: "The share session was not found.",
     123: "The share session epoch is invalid.",
-    124: "The share coordinator rejected the request because the share-group state epoch did not match.",
+    124: "The coordinator rejected the request because the state epoch did not match.",
     125: "The voter key doesn't match the receiving replica's key.",
     126: "The voter is already part of the set of voters.",
     127: "The voter is not part of the set of voters.",
@@ -414,6 +420,9 @@ MESSAGES: Final[dict[int, str]] = {
     131: "The supplied topology epoch is invalid.",
     132: "The supplied topology epoch is outdated.",
     133: "The limit of share sessions has been reached.",
+    134: "DeleteGroups could not complete; see the error message on the per-group result for details.",
+    135: "The broker could not process the topology description update; see the error message for details.",
+    136: "The given controller ID was not registered.",
 }
 
 RETRIABLE: Final = frozenset([2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133])

@@ -16,13 +16,12 @@ from importlib import resources
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
+from mockraft.releases import NEWEST
+from mockraft.releases.specs import FOLDERS
 from mockraft.wire.errors import WireError
 
-RELEASE = "4.3.1"
+RELEASE = NEWEST
 """The Kafka release of these messages; `python -m mockraft.codegen` generates from it."""
-
-FOLDERS = ("message", "metadata", "raft")
-"""The folders of a release that hold specs."""
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -127,12 +126,6 @@ def names() -> tuple[str, ...]:
     """Return every spec that has at least one valid version, sorted by folder and file name."""
     found = (parse(load(text)) for text in _texts())
     return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
-
-
-@cache
-def config_tables() -> Any:
-    """Return configs.json: the configuration keys by type of resource, and the synonyms of topic keys."""
-    return json.loads((resources.files("mockraft.schemas_json") / RELEASE / "configs.json").read_text(encoding="utf-8"))
 
 
 def _texts() -> Iterator[str]:

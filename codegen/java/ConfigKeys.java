@@ -19,9 +19,13 @@ public class ConfigKeys {
             + ",\n  \"broker\": " + keys(
                 withQuotas(
                     first(none, "kafka.server.KafkaConfig#configDef"),
-                    first(none, "org.apache.kafka.server.config.QuotaConfig#brokerQuotaConfigs")),
+                    first(none,
+                        "org.apache.kafka.server.config.QuotaConfig#brokerQuotaConfigs",
+                        "org.apache.kafka.server.config.QuotaConfigs#brokerQuotaConfigs",
+                        "kafka.server.DynamicConfig$Broker$#brokerConfigDef")),
                 (Map<?, ?>) first(Map.of(),
-                    "org.apache.kafka.server.config.DynamicBrokerConfig#dynamicConfigUpdateModes"))
+                    "org.apache.kafka.server.config.DynamicBrokerConfig#dynamicConfigUpdateModes",
+                    "kafka.server.DynamicBrokerConfig$#dynamicConfigUpdateModes"))
             + ",\n  \"group\": " + keys(
                 first(none,
                     "org.apache.kafka.coordinator.group.GroupConfig#CONFIG_DEF",
@@ -37,13 +41,15 @@ public class ConfigKeys {
     private static ConfigDef withQuotas(Object broker, Object quotas) {
         ConfigDef all = new ConfigDef((ConfigDef) broker);
         for (ConfigDef.ConfigKey key : ((ConfigDef) quotas).configKeys().values()) {
-            all.defineInternal(
-                key.name, key.type, ConfigDef.NO_DEFAULT_VALUE, key.validator, key.importance, key.documentation);
+            if (!all.names().contains(key.name)) {
+                all.defineInternal(
+                    key.name, key.type, ConfigDef.NO_DEFAULT_VALUE, key.validator, key.importance, key.documentation);
+            }
         }
         return all;
     }
 
-    /** The first of the static methods or fields, each "class#member", that the release has; else `none`. */
+    /** The first of the members, each "class#member" and static or of a Scala object, that the release has. */
     private static Object first(Object none, String... places) throws Exception {
         for (String place : places) {
             String[] parts = place.split("#");
@@ -51,7 +57,7 @@ public class ConfigKeys {
                 Class<?> type = Class.forName(parts[0]);
                 for (var method : type.getMethods()) {
                     if (method.getName().equals(parts[1]) && method.getParameterCount() == 0) {
-                        return method.invoke(null);
+                        return method.invoke(parts[0].endsWith("$") ? type.getField("MODULE$").get(null) : null);
                     }
                 }
                 return field(type, parts[1]).get(null);

@@ -1,4 +1,5 @@
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
@@ -14,19 +15,26 @@ import org.apache.kafka.server.common.MetadataVersion;
  */
 public class FeatureLevels {
     public static void main(String[] args) throws Exception {
-        List<MetadataVersion> production = Arrays.stream(MetadataVersion.VERSIONS)
-            .filter(version -> version.featureLevel() > 0 && version.isProduction()).toList();
-        StringJoiner versions = new StringJoiner(",\n    ", "[\n    ", "\n  ]");
-        for (MetadataVersion version : production) {
-            versions.add(metadataVersion(version));
-        }
+        List<MetadataVersion> all = Arrays.stream(MetadataVersion.VERSIONS)
+            .filter(version -> version.featureLevel() > 0).toList();
+        List<MetadataVersion> production = all.stream().filter(MetadataVersion::isProduction).toList();
         StringJoiner features = new StringJoiner(",\n    ", "{\n    ", "\n  }");
         features.add("\"metadata.version\": {\"min\": " + production.get(0).featureLevel()
             + ", \"max\": " + production.get(production.size() - 1).featureLevel() + ", \"dependencies\": {}}");
         for (Object feature : productionFeatures()) {
             features.add(feature(feature));
         }
-        System.out.println("{\n  \"metadata_versions\": " + versions + ",\n  \"features\": " + features + "\n}");
+        System.out.println("{\n  \"metadata_versions\": " + metadataVersions(production)
+            + ",\n  \"unstable_metadata_versions\": " + metadataVersions(all.subList(production.size(), all.size()))
+            + ",\n  \"features\": " + features + "\n}");
+    }
+
+    private static StringJoiner metadataVersions(List<MetadataVersion> versions) throws Exception {
+        StringJoiner rows = new StringJoiner(",\n    ", "[\n    ", "\n  ]").setEmptyValue("[]");
+        for (MetadataVersion version : versions) {
+            rows.add(metadataVersion(version));
+        }
+        return rows;
     }
 
     private static String metadataVersion(MetadataVersion version) throws Exception {
@@ -48,9 +56,7 @@ public class FeatureLevels {
         }
         TreeMap<String, Object> levels = new TreeMap<>();
         for (Object feature : productionFeatures()) {
-            levels.put(
-                (String) call(feature, "featureName"),
-                feature.getClass().getMethod("defaultLevel", MetadataVersion.class).invoke(feature, version));
+            levels.put((String) call(feature, "featureName"), defaultLevel(feature, version));
         }
         return "{\"level\": " + version.featureLevel()
             + ", \"name\": " + quote(version.version())
@@ -68,12 +74,31 @@ public class FeatureLevels {
             .sorted((a, b) -> a.getName().compareTo(b.getName())).toList();
     }
 
+    /** The features that a release offers: Features before 4.0 lists some that are not ready, with level 0 at most. */
     private static Collection<?> productionFeatures() throws Exception {
+        for (String name : List.of("Feature", "Features")) {
+            try {
+                Collection<?> all = (Collection<?>) Class.forName("org.apache.kafka.server.common." + name)
+                    .getField("PRODUCTION_FEATURES").get(null);
+                List<Object> offered = new ArrayList<>();
+                for (Object feature : all) {
+                    if ((short) call(feature, "latestProduction") > 0) {
+                        offered.add(feature);
+                    }
+                }
+                return offered;
+            } catch (ClassNotFoundException | NoSuchFieldException notInThisRelease) {
+                continue;
+            }
+        }
+        return List.of();
+    }
+
+    private static Object defaultLevel(Object feature, MetadataVersion version) throws Exception {
         try {
-            return (Collection<?>) Class.forName("org.apache.kafka.server.common.Feature")
-                .getField("PRODUCTION_FEATURES").get(null);
-        } catch (ClassNotFoundException before40) {
-            return List.of();
+            return feature.getClass().getMethod("defaultLevel", MetadataVersion.class).invoke(feature, version);
+        } catch (NoSuchMethodException before40) {
+            return feature.getClass().getMethod("defaultValue", MetadataVersion.class).invoke(feature, version);
         }
     }
 
@@ -83,12 +108,12 @@ public class FeatureLevels {
         for (Object version : (Object[]) call(feature, "featureVersions")) {
             Map<?, ?> needs = (Map<?, ?>) call(version, "dependencies");
             short level = (short) call(version, "featureLevel");
-            if (!needs.isEmpty() && level <= max) {
+            if (!needs.isEmpty()) {
                 dependencies.add("\"" + level + "\": " + object(needs));
             }
         }
         return quote(call(feature, "featureName")) + ": {\"min\": " + call(feature, "minimumProduction")
-            + ", \"max\": " + max + ", \"dependencies\": " + dependencies + "}";
+            + ", \"max\": " + max + ", \"unstable_max\": " + call(feature, "latestTesting") + ", \"dependencies\": " + dependencies + "}";
     }
 
     private static Object call(Object target, String method) throws Exception {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import end
+from mockraft.releases import release
 
 if TYPE_CHECKING:
     from mockraft.kafka.cluster import KafkaCluster
@@ -43,7 +44,7 @@ class Options:
     """Options of `mockraft run-kafka`."""
 
     brokers: int = option(1, min=1, max=9, help="How many brokers; each takes about 200 MB of memory.")
-    kafka_version: str = option("4.3.1", help="The Kafka release that the brokers run.")
+    kafka_version: str = option(release().kafka_version, help="The Kafka version of the brokers: 3.7.2 to 4.4.0.")
     log_dirs: int = option(2, min=1, max=8, help="Log directories of each broker.")
     for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds instead of at Ctrl-C.")
 
@@ -129,7 +130,6 @@ def _cluster(folder: Path, brokers: int, version: str, log_dirs: int) -> KafkaCl
     return KafkaCluster(
         folder,
         versions=[version] * brokers,
-        metadata_version=".".join(version.split(".")[:2]),
         log_dir_count=log_dirs,
         broker_properties=internal_topics,
     )

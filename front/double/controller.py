@@ -14,12 +14,13 @@ from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, Controller
 from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions
 from mockraft.double.proposals import overlay_of, rules_of
+from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.controller.log.state_file import read_state
-from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
-from mockraft.server.controller.settings.releases import feature_ranges, read_ranges, release_of
+from mockraft.server.controller.settings.features import metadata_version_level
+from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.options import check_type
@@ -48,10 +49,17 @@ def configured(
     **options: Any,
 ) -> ControllerConfig:
     """Return the config of a controller in a test, from the options of `Controller`. ValueError, DataDirError."""
+    if options.get("as_version") is not None:
+        options["release"] = options["as_version"]
+    options.pop("as_version", None)
+    if "release" in options:
+        options["release"] = release(options["release"]).name
+        options.setdefault("metadata_version", 0)
     if isinstance(options.get("metadata_version"), str):
-        options["metadata_version"] = metadata_version_level(options["metadata_version"])
-    if options.get("as_version") is not None and config is None and "metadata_version" not in options:
-        options["metadata_version"] = feature_ranges(release_of(options["as_version"]))[METADATA_VERSION][1]
+        chosen = options.get("release", DEFAULT if config is None else config.release)
+        is_unstable = bool(options.get("unstable_feature_versions_enable"))
+        level = metadata_version_level(options["metadata_version"], release(chosen), unstable=is_unstable)
+        options["metadata_version"] = level
     if options.get("api_versions"):
         options["api_versions"] = read_ranges(options["api_versions"])
     if profile or schemas:
@@ -86,8 +94,9 @@ class Controller(DoubleInLoop, ControllerApi):
     """A KRaft controller on a free port of the loopback interface, for as long as the `async with` block lasts.
 
     Options are the fields of `ControllerConfig`; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
-    `as_version="3.9"` offers what a controller of that Kafka release offers; `api_versions={"Fetch": "4-16"}` changes
-    single APIs. `profile` names proposals (`"kip-858"`, or several), `schemas` folders of message specs to add.
+    `release="3.9"` makes it a controller of that Kafka release (`as_version` is the same); `api_versions={"Fetch":
+    "4-16"}` changes single APIs, `features={"group.version": 0}` levels that a new log begins with. `profile` names
+    proposals (`"kip-858"`, or several), `schemas` folders of message specs to add.
     `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. The cluster id is
     `cluster_id`, else the data directory's or the state's, else a new one each time.
 

@@ -39,7 +39,10 @@ class ConfigOptions(TypedDict, total=False):
     initial_state: Path | None
     seed: int | None
     metadata_version: int | str
-    kraft_version: int
+    kraft_version: int | None
+    features: Mapping[str, int]
+    unstable_feature_versions_enable: bool
+    release: str
     as_version: str | None
     api_versions: Mapping[str, object] | Mapping[int, object]
     controller_quorum_voters: str | None

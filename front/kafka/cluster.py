@@ -9,8 +9,11 @@ from types import TracebackType
 from typing import Literal
 
 from mockraft.double.process import MockraftController
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.security import ListenerSecurity
+from mockraft.releases import release as release_of
+from mockraft.releases.specs import sort_key
 
 ControllerKind = Literal["mockraft", "kafka"]
 
@@ -20,8 +23,9 @@ class KafkaCluster:
 
     As a context manager it starts on entry and has no process left on exit, however the block ended.
 
-    ``versions`` are the Kafka releases of the brokers: ``("4.3.1",) * 3`` is three brokers. ``metadata_version`` is the
-    release to start with (``4.1-IV1``; None for the default), ``log_dir_count`` the data folders of each broker.
+    ``versions`` are the Kafka versions of the brokers: ``("4.3.1",) * 3`` is three brokers. The controller is of the
+    newest of these releases (or ``release``) and starts with the metadata.version of the oldest (or
+    ``metadata_version``, as 4.1-IV1). ``log_dir_count`` is the number of data folders of each broker.
     ``broker_properties`` and ``controller_properties`` are more of ``server.properties``; mockraft gets them as options
     of the same name: ``num.partitions`` is ``--num-partitions``. ``security`` is None for PLAINTEXT.
     """
@@ -31,7 +35,8 @@ class KafkaCluster:
         directory: Path,
         *,
         controller: ControllerKind = "mockraft",
-        versions: Sequence[str] = ("4.3.1",) * 3,
+        versions: Sequence[str] = (KAFKA_VERSION,) * 3,
+        release: str | None = None,
         metadata_version: str | None = None,
         session_timeout_ms: int = 9_000,
         log_dir_count: int = 2,
@@ -42,11 +47,14 @@ class KafkaCluster:
         self.cluster_id = random_uuid()
         self.security = security
         properties = dict(controller_properties or {})
+        ordered = sorted(versions or (KAFKA_VERSION,), key=sort_key)
+        metadata_version = metadata_version or release_of(ordered[0]).name
         self.controller: KafkaController | MockraftController
         if controller == "kafka":
             self.controller = KafkaController(
                 directory / "controller",
                 self.cluster_id,
+                version=release_of(release).kafka_version if release else ordered[-1],
                 release_version=metadata_version,
                 properties={
                     "broker.session.timeout.ms": str(session_timeout_ms),
@@ -61,6 +69,7 @@ class KafkaCluster:
                 metadata_version=metadata_version,
                 session_timeout_ms=session_timeout_ms,
                 options=[
+                    *("--release", release_of(release or ordered[-1]).name),
                     *(security.serve_options if security else ()),
                     *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),
                 ],

@@ -13,7 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mockraft.releases import release
+
 JAVA_VERSION_MIN = 17
+
+KAFKA_VERSION = release().kafka_version
+"""The Kafka version that runs if none is given."""
+
 
 # slf4j-simple must be 1.7.36: with a 2.x binding next to Kafka's slf4j-api 1.7.36 nothing is logged at all.
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -25,6 +31,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 _DEPENDENCY = """
     <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"""
+_OPTIONAL_ARTIFACTS = ("kafka-tools", "kafka-shell")
 _LOGGING_JARS = ("slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar")
 
 
@@ -103,24 +110,36 @@ def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
     wanted = [
         ("org.slf4j", "slf4j-simple", "1.7.36"),
         ("org.slf4j", "slf4j-api", "1.7.36"),
-        *(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools", "kafka-shell")),
+        *(("org.apache.kafka", name, version) for name in ("kafka_2.13", *_OPTIONAL_ARTIFACTS)),
     ]
     with TemporaryDirectory(prefix=f"kafka-{version}-", dir=target.parent) as folder:
-        pom, jars = Path(folder, "pom.xml"), Path(folder, "jars")
-        pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in wanted)))
-        command = [maven(), "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        command.append(f"-DoutputDirectory={jars}")
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-            assert process.stdout is not None
-            printed = []
-            for line in process.stdout:
-                printed.append(line.strip())
-                if arrived := re.search(r"Downloaded from .*/([^/ ]+\.jar) \(([^)]*)\)", line):
-                    progress(f"{arrived[1]} ({arrived[2]})")
-        if process.returncode != 0 or not all((jars / name).is_file() for name in _LOGGING_JARS):
-            errors = [line for line in printed if "ERROR" in line] or printed[-1:] or ["it printed nothing"]
-            raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors[0]}")
+        jars = Path(folder, "jars")
+        errors = _copied(wanted, Path(folder), jars, progress)
+        # Not every release has its tools on Maven.
+        absent = [name for name in _OPTIONAL_ARTIFACTS if f"org.apache.kafka:{name}:jar:{version}" in errors]
+        if absent:
+            errors = _copied([each for each in wanted if each[1] not in absent], Path(folder), jars, progress)
+        if errors or not all((jars / name).is_file() for name in _LOGGING_JARS):
+            raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors or 'it printed nothing'}")
         jars.rename(target)
+
+
+def _copied(wanted: list[tuple[str, str, str]], folder: Path, jars: Path, progress: Callable[[str], None]) -> str:
+    """Let Maven copy artifacts and what they need into `jars`; return its first line of error, or an empty text."""
+    pom = folder / "pom.xml"
+    pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in wanted)))
+    command = [maven(), "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+    command.append(f"-DoutputDirectory={jars}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        printed = []
+        for line in process.stdout:
+            printed.append(line.strip())
+            if arrived := re.search(r"Downloaded from .*/([^/ ]+\.jar) \(([^)]*)\)", line):
+                progress(f"{arrived[1]} ({arrived[2]})")
+    if process.returncode == 0:
+        return ""
+    return next((line for line in printed if "ERROR" in line), "".join(printed[-1:]))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.tools import KafkaTool, java_command
 from mockraft.wire import uuids
 
@@ -32,6 +33,19 @@ def random_uuid() -> str:
         text = uuids.text_of(uuid.uuid4().bytes)
         if not text.startswith("-"):
             return text
+
+
+def has_dynamic_quorum(version: str) -> bool:
+    """Return True if servers of that version find the quorum by ``controller.quorum.bootstrap.servers`` (KIP-853)."""
+    return tuple(map(int, version.split(".")[:2])) >= (3, 9)
+
+
+def quorum_properties(version: str, bootstrap: str, node_id: int = 3000) -> dict[str, str]:
+    """Return the property by which a server of that version finds its controllers, the first with that node id."""
+    if has_dynamic_quorum(version):
+        return {"controller.quorum.bootstrap.servers": bootstrap}
+    voters = (f"{voter_id}@{address}" for voter_id, address in enumerate(bootstrap.split(","), node_id))
+    return {"controller.quorum.voters": ",".join(voters)}
 
 
 class KafkaServer(ChildProcess):
@@ -72,8 +86,8 @@ class KafkaServer(ChildProcess):
 class KafkaBroker(KafkaServer):
     """One real broker with its folders below ``directory``: ``meta`` for the metadata log, ``d0``, ``d1``… for data.
 
-    ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller
-    (``controller.quorum.bootstrap.servers``), ``version`` a Kafka release. ``properties`` are more of
+    ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller, or of
+    several, whose node ids are 3000, 3001, …; ``version`` is a Kafka release. ``properties`` are more of
     ``server.properties``, or other values than the ones for small clusters used here.
     """
 
@@ -84,7 +98,7 @@ class KafkaBroker(KafkaServer):
         cluster_id: str,
         controller: str,
         *,
-        version: str = "4.3.1",
+        version: str = KAFKA_VERSION,
         log_dir_count: int = 2,
         properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -95,7 +109,7 @@ class KafkaBroker(KafkaServer):
         self.properties = {
             "process.roles": "broker",
             "node.id": str(node_id),
-            "controller.quorum.bootstrap.servers": controller,
+            **quorum_properties(version, controller),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -135,7 +149,7 @@ class KafkaController(KafkaServer):
         cluster_id: str,
         *,
         node_id: int = 3000,
-        version: str = "4.3.1",
+        version: str = KAFKA_VERSION,
         release_version: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -145,7 +159,7 @@ class KafkaController(KafkaServer):
         self.properties = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            "controller.quorum.bootstrap.servers": self.bootstrap,
+            **quorum_properties(version, self.bootstrap, node_id),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://{self.bootstrap}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -155,8 +169,9 @@ class KafkaController(KafkaServer):
 
     def format(self, *options: str) -> str:
         """Format its folder for a quorum of one and return what the tool printed."""
+        quorum = ("--standalone",) if has_dynamic_quorum(self.version) else ()
         release = ("--release-version", self.release_version) if self.release_version else ()
-        return super().format("--standalone", *release, *options)
+        return super().format(*quorum, *release, *options)
 
     def wait_until_running(self, timeout_s: float = 60) -> float:
         """Wait until it has started and leads, or follows a leader; return the seconds that this took."""

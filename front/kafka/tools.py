@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.class_archive import class_archive_options
-from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.jars import KAFKA_VERSION, classpath, java
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",
@@ -60,7 +60,7 @@ class KafkaTool:
     Its ``name`` may also be the full name of a Java class; ``version`` is the Kafka release it comes from.
     """
 
-    def __init__(self, name: str, version: str = "4.3.1") -> None:
+    def __init__(self, name: str, version: str = KAFKA_VERSION) -> None:
         self.name = name
         self.version = version
         classes = {**_TOOL_CLASSES, **(_TOOL_CLASSES_3_9 if version.startswith("3.") else {})}

@@ -1,15 +1,16 @@
-"""ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software), KIP-584 (features).
+"""ApiVersions (18), versions 0-5: KIP-35, KIP-511 (client software), KIP-584 (features), KIP-1242 (cluster, node).
 
 Answered from the table of the offered APIs. An unknown version is read as version 0 and answered in version 0 with
 UNSUPPORTED_VERSION and the versions of ApiVersions alone (KIP-511). Below version 4 supported features that may be at
-level 0 are left out (KAFKA-17492). Not implemented: throttling.
+level 0 are left out (KAFKA-17492). A controller does not compare the cluster id and node id of version 5: only brokers
+answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 """
 
 import re
 
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.settings.features import KRAFT_VERSION, supported_features
+from mockraft.server.controller.settings.features import KRAFT_VERSION
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -46,13 +47,13 @@ class _Offer(ApiVersionsResponse):
     __slots__ = ("_written",)
 
     def __init__(self, ctx: RequestContext, controller: Controller, finalized: tuple[tuple[str, int], ...]) -> None:
-        features = supported_features(controller.release)
+        features = controller.supported_features()
         super().__init__(
             api_keys=[_versions(api) for api in ctx.apis.values()],
             supported_features=[
-                SupportedFeatureKey(name=name, min_version=feature.min_level, max_version=feature.max_level)
-                for name, feature in features.items()
-                if ctx.api_version >= 4 or feature.min_level > 0
+                SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                for name, (low, high) in features.items()
+                if ctx.api_version >= 4 or low > 0
             ],
             finalized_features=[
                 FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
@@ -72,7 +73,12 @@ class _Offer(ApiVersionsResponse):
 
 
 def is_valid(request: ApiVersionsRequest, version: int) -> bool:
-    """Return True if the client software's name and version are valid (ApiVersionsRequest.isValid)."""
+    """Return True if the client software's name and version are valid (ApiVersionsRequest.isValid).
+
+    Since version 5 also a cluster id and a node id of at least 0 are given together or not at all.
+    """
+    if version >= 5 and (request.cluster_id is None) != (request.node_id < 0):
+        return False
     names = (request.client_software_name, request.client_software_version)
     return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
 

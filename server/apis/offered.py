@@ -6,20 +6,22 @@ that release does; a request in it closes the connection, with the reason in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from mockraft.server.apis.api import AnyApi
-from mockraft.server.controller.settings.releases import Offer, api_ranges
+from mockraft.server.controller.settings.offers import Offer
 
 
-def offered(apis: Mapping[int, AnyApi], offer: Offer) -> dict[int, AnyApi]:
-    """Return the remaining APIs with their offered versions; APIs unknown to mockraft are not added."""
-    ranges = dict(api_ranges(offer.release)) if offer.release is not None else {}
+def offered(apis: Mapping[int, AnyApi], offer: Offer, proposed: Container[int] = ()) -> dict[int, AnyApi]:
+    """Return the remaining APIs with their offered versions; APIs unknown to mockraft are not added.
+
+    `proposed` are the keys of APIs that a proposal adds or changes: they have the versions of its messages.
+    """
     table = {}
     for api_key, api in apis.items():
-        own = None if ranges else (api.min_version, api.max_version)
-        found = offer.ranges[api_key] if api_key in offer.ranges else ranges.get(api_key, own)
+        own = api.versions if api_key in proposed else offer.release.api_versions.get(api_key)
+        found = offer.ranges.get(api_key, own)
         if found is not None:
             table[api_key] = replace(api, min_version=found[0], max_version=found[1])
     return table

@@ -39,6 +39,7 @@ from mockraft.server.apis import (
     sasl_authenticate,
     sasl_handshake,
     unregister_broker,
+    unregister_controller,
     update_features,
     update_raft_voter,
     vote,
@@ -90,6 +91,7 @@ APIS: dict[int, AnyApi] = by_api_key(
         add_raft_voter,
         remove_raft_voter,
         update_raft_voter,
+        unregister_controller,
     )
 )
 """APIs by API key, in ascending order."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import random
 
+    from mockraft.releases import Release
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
     from mockraft.server.controller.brokers.sessions import Sessions
@@ -36,8 +37,11 @@ class ControllerContext(Protocol):
     incarnation_id: bytes
 
     @property
-    def release(self) -> str | None:
-        """The Kafka release whose APIs and features are offered; None is the default one."""
+    def release(self) -> Release:
+        """The Kafka release whose controller this is."""
+
+    def supported_features(self) -> Mapping[str, tuple[int, int]]:
+        """Return the range of levels of every feature that this controller supports."""
 
     @property
     def static_configs(self) -> Mapping[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
@@ -18,7 +20,6 @@ from mockraft.server.controller.security.authorizer import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
-from mockraft.server.controller.settings.releases import release_of
 from mockraft.server.controller.topics.placement import UsableRacks
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.serving.parked import NEVER_MS
@@ -65,8 +66,8 @@ class Controller:
         self.config = config
         self.offers: dict[int, tuple[object, object, ApiVersionsResponse]] = {}
         """The last ApiVersions response in each version, and its inputs."""
-        self.release = None if config.as_version is None else release_of(config.as_version)
-        """The Kafka release whose APIs and features are offered; None is the default one."""
+        self.release = release(config.release)
+        """The Kafka release whose controller this is."""
         self.raft = raft
         self.log = raft.log
         self.rng = rng
@@ -192,6 +193,10 @@ class Controller:
         if self.epoch == STANDBY:
             return NEVER_MS
         return now_ms if self.has_to_register else max(now_ms, self.periodic.next_due_ms())
+
+    def supported_features(self) -> Mapping[str, tuple[int, int]]:
+        """Return the range of levels of every feature that this controller supports."""
+        return self.release.feature_ranges(unstable=self.config.unstable_feature_versions_enable)
 
     def is_active(self, broker_id: int) -> bool:
         """Return True if the broker is registered, unfenced and not in controlled shutdown."""

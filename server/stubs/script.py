@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from mockraft.server.controller.settings.releases import Offer
+from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub_list import StubList

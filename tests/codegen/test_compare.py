@@ -8,8 +8,9 @@ import pytest
 from mockraft.codegen.compare import compare, main, read_release
 from mockraft.codegen.sync import FACTS, run_java
 from mockraft.kafka.jars import classpath
+from mockraft.releases import NEWEST
 
-KEPT = Path(mockraft.schemas_json.__path__[0]) / "4.3.1"
+KEPT = Path(mockraft.schemas_json.__path__[0]) / NEWEST
 OLD = {
     "apiKey": 1,
     "type": "request",
@@ -75,7 +76,7 @@ def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.Capt
 
 
 def test_names_the_release_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["4.3.1", "1.2.3"]) == 2
+    assert main([NEWEST, "1.2.3"]) == 2
     assert "sync --kafka-version 1.2.3" in capsys.readouterr().err
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from mockraft.codegen.overlay import load
 from mockraft.codegen.spec import SpecError
+from mockraft.releases import NEWEST
 from mockraft.wire import messages, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.overlay import SHIPPED
 
 ROOT = Path(__file__).parents[2]
-SPECS = ROOT / "schemas_json" / "4.3.1"
+SPECS = ROOT / "schemas_json" / NEWEST
 
 Write = Callable[..., Path]
 

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from mockraft.cli import application
 from mockraft.commands.grouped_help import GroupedCommands
-from mockraft.wire.schema_files import RELEASE
+from mockraft.wire.connection import SOFTWARE_VERSION
 from typer.main import get_group
 
 from .cli import invoke
@@ -13,7 +13,7 @@ from .cli import invoke
 def test_version_shows_the_package_and_kafka_release() -> None:
     result = invoke("--version")
     assert result.exit_code == 0
-    assert result.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {RELEASE}\n"
+    assert result.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}\n"
 
 
 def test_without_a_command_help_lists_each_command_once_under_a_heading() -> None:

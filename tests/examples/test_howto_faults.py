@@ -65,7 +65,7 @@ async def test_chaos_plan_is_reproducible() -> None:
 
 
 async def test_emulates_an_older_release() -> None:
-    async with Controller(as_version="3.9", api_versions={"Vote": "off"}) as controller:
+    async with Controller(release="3.9", api_versions={"Vote": "off"}) as controller:
         connection = await client.connect(controller.host, controller.port, client_id="test")
         assert connection.api_versions[63] == (0, 1)
         assert 52 not in connection.api_versions

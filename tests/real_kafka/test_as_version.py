@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
@@ -15,27 +14,12 @@ import pytest
 from confluent_kafka import Consumer
 from mockraft import Controller
 from mockraft.kafka.cluster import KafkaCluster
-from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
-from mockraft.server.controller.settings.releases import api_ranges, feature_ranges, release_of
-from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaTool, wait_until
 
 from ..budgets import soak
 from ..clients import consume, create_topic, produce
-from ..topics import ask
-from .running import running
 
 pytestmark = pytest.mark.real_kafka
-
-
-@pytest.mark.parametrize("version", ["3.9.1", "4.1.1", "4.3.1"])
-def test_release_table_equals_its_controllers(version: str, tmp_path: Path) -> None:
-    with running(KafkaController(tmp_path / "controller", random_uuid(), version=version)) as kafka:
-        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-        answer = asyncio.run(ask(kafka.bootstrap, request))
-    release = release_of(version)
-    assert {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys} == api_ranges(release)
-    features = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}
-    assert features == feature_ranges(release)
 
 
 def test_newer_broker_runs_on_a_controller_profiled_as_older(

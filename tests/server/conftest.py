@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import uvloop
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.releases import release
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi, Api
+from mockraft.server.apis.offered import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -23,6 +26,7 @@ from mockraft.wire.messages.allocate_producer_ids_request import AllocateProduce
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
 START_MS = 1_700_000_000_000
+OFFERED = offered(APIS, Offer(release()))
 
 
 ON_BOTH_LOOPS = {
@@ -180,7 +184,7 @@ def make_rig(still_controller: StillController) -> Callable[..., Rig]:
 @pytest.fixture
 def rig(make_rig: Callable[..., Rig], controller: Controller) -> Rig:
     """Every API, in front of a real controller."""
-    return make_rig(*APIS.values(), controller=controller)
+    return make_rig(*OFFERED.values(), controller=controller)
 
 
 @dataclass

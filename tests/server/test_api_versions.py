@@ -6,7 +6,6 @@ import pytest
 from mockraft import Controller
 from mockraft.conformance.cases.listener import LISTED
 from mockraft.server.apis import envelope
-from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, messages
@@ -23,7 +22,7 @@ from mockraft.wire.messages.describe_cluster_response import DescribeClusterBrok
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
-from .conftest import allocation_api
+from .conftest import OFFERED, allocation_api
 
 SUPPORTED = {
     "metadata.version": (7, 30),
@@ -42,7 +41,7 @@ def java_client(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiV
 
 
 def test_every_api_has_the_versions_of_a_real_controller() -> None:
-    assert {key: (api.min_version, api.max_version) for key, api in APIS.items()} == {key: LISTED[key] for key in APIS}
+    assert {key: (api.min_version, api.max_version) for key, api in OFFERED.items()} == LISTED
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -50,7 +49,8 @@ def test_offers_exactly_the_handled_apis(rig: Any, version: int) -> None:
     response = rig.ask(rig.connect(), java_client(), version)
     assert response.error_code == error_codes.NONE
     assert response.api_keys == [
-        ApiVersion(api_key=key, min_version=api.min_version, max_version=api.max_version) for key, api in APIS.items()
+        ApiVersion(api_key=key, min_version=api.min_version, max_version=api.max_version)
+        for key, api in OFFERED.items()
     ]
 
 
@@ -146,7 +146,7 @@ def test_refuses_other_endpoint_types(rig: Any, endpoint_type: int, version: int
 @pytest.mark.parametrize(("metadata_version", "code"), [(14, error_codes.UNSUPPORTED_VERSION), (15, error_codes.NONE)])
 def test_needs_controller_registration(make_rig: Any, make_controller: Any, metadata_version: int, code: int) -> None:
     controller = make_controller(ControllerConfig(metadata_version=metadata_version))
-    rig = make_rig(*APIS.values(), controller=controller)
+    rig = make_rig(*OFFERED.values(), controller=controller)
     assert rig.ask(rig.connect(), CONTROLLERS, 2).error_code == code
 
 

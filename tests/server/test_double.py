@@ -106,7 +106,7 @@ async def test_the_state_of_a_quorum_is_that_of_its_leader() -> None:
 
 
 async def test_a_reset_takes_back_the_release_that_it_passes_for() -> None:
-    def offered(controller: Controller) -> tuple[str | None, Any]:
+    def offered(controller: Controller) -> tuple[Any, Any]:
         running = controller.running
         return running.controller.release, running.node.apis[api_keys.DESCRIBE_CLUSTER]
 

@@ -47,10 +47,11 @@ from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from ..budgets import budget, soak
 from ..conftest import registration_request
 from ..waiting import until
+from .conftest import OFFERED
 
 FILLINGS = [
     filling
-    for api in APIS.values()
+    for api in OFFERED.values()
     for version in sorted({api.min_version, api.max_version})
     for filling in fillings(api_keys.name(api.api_key), version)
 ]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft.double.process import MockraftController
-from mockraft.server.apis.registry import APIS
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Struct
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -22,6 +21,7 @@ from ..conftest import registration_request, uuid
 from ..fetches import TOPIC_ID
 from ..live_client import DEADLINE_S, LiveClient
 from ..topics import topic
+from .conftest import OFFERED
 
 pytestmark = pytest.mark.one_python
 
@@ -186,7 +186,7 @@ def test_every_integer_at_its_limits_leaves_a_controller_that_commits_and_starts
         controller.wait_until_running(DEADLINE_S)
         with closing(LiveClient(controller.port)) as good, closing(LiveClient(controller.port)) as bad:
             known = known_of(good)
-            for api_key, api in APIS.items():
+            for api_key, api in OFFERED.items():
                 versions = range(api.min_version, api.max_version + 1)
                 requests = [(v, each) for v in versions for each in at_their_limits(api_key, v, known)]
                 for version, (name, request) in requests:

@@ -21,12 +21,12 @@ from mockraft.conformance.fuzz.drawn import DRAWINGS
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.names import Names
 from mockraft.conformance.fuzz.steps import api_name
+from mockraft.releases import release
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.effects import Close, Send
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
@@ -104,7 +104,7 @@ class World:
         self.names = Names(self.config.cluster_id)
         self.read_offset = 0
         versions = {api_name(api.api_key): (api.min_version, api.max_version) for api in APIS.values()}
-        levels = {name: (each.min_level, each.max_level) for name, each in supported_features().items()}
+        levels = release().feature_ranges()
         self.generator = Generator(seed, self.names.model, versions, levels, DRAWN)
         self.events: list[tuple[int, Callable[[], None]]] = [
             (8, self.start_broker),
@@ -320,8 +320,8 @@ class World:
             incarnation_id=(broker.incarnation << 64 | broker.broker_id).to_bytes(16, "big"),
             listeners=[Listener(name="P", host="h", port=9092, security_protocol=0)],
             features=[
-                Feature(name=name, min_supported_version=f.min_level, max_supported_version=f.max_level)
-                for name, f in supported_features().items()
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in release().feature_ranges().items()
             ],
             log_dirs=log_dirs,
             previous_broker_epoch=broker.previous_epoch,

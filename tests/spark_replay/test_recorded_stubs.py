@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mockraft import Controller
-from mockraft.server.controller.settings.features import supported_features
+from mockraft.releases import release
 from mockraft.server.stubs.stub import Stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
@@ -20,7 +20,7 @@ from mockraft.wire.messages.broker_registration_request import BrokerRegistratio
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 CAPTURES = Path(__file__).parents[1] / "captures"
-FEATURES = {name: level.max_level for name, level in supported_features().items()}
+FEATURES = {name: high for name, (_, high) in release().feature_ranges().items()}
 
 
 async def talk(port: int, cluster_id: str) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft.kafka.jars import classpath
+from mockraft.releases import NEWEST
 from mockraft.wire import messages, records
 from mockraft.wire.json_form import from_json
 from mockraft.wire.schema_files import FieldSpec, StructSpec, names, schema
@@ -30,7 +31,7 @@ CHARACTERS = 'abcXYZ-_. 09äß€漢\U0001f600\x00"\\'
 
 
 def all_pairs() -> list[tuple[str, int]]:
-    """Every (message, version) that Kafka sends or stores: 662."""
+    """Every (message, version) that Kafka sends or stores: 678."""
     valid = [(name, schema(name).valid) for name in names() if name not in NOT_GENERATED]
     return [(name, version) for name, versions in valid for version in range(versions.low, versions.high + 1)]
 
@@ -122,7 +123,7 @@ class Answer(NamedTuple):
 
 def ask_java(questions: list[tuple[str, str, int, str]]) -> list[Answer]:
     """Results for (operation, name, version, JSON or hex), from one process for all of them."""
-    command = ["java", *JAVA_OPTIONS, "-cp", classpath("4.3.1"), str(ORACLE_SOURCE)]
+    command = ["java", *JAVA_OPTIONS, "-cp", classpath(NEWEST), str(ORACLE_SOURCE)]
     lines = "".join(f"{what}\t{name}\t{version}\t{payload}\n" for what, name, version, payload in questions)
     ran = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -183,7 +184,7 @@ class KafkaBody(NamedTuple):
 
 @pytest.fixture(scope="session")
 def kafka_bodies() -> list[KafkaBody]:
-    """Five bodies for each of the 662 pairs, in different manners, written by Kafka's own classes."""
+    """Five bodies for each of the 678 pairs, in different manners, written by Kafka's own classes."""
     rng = Random(431)
     given = [(n, v, random_body(n, v, rng, manner)) for n, v in all_pairs() for manner in MANNERS]
     answers = ask_java([("json", name, version, json.dumps(tree)) for name, version, tree in given])

@@ -10,6 +10,7 @@ from mockraft.wire.errors import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.wire.message import Message
+    from mockraft.wire.messages.aborted_txn import AbortedTxn as AbortedTxn
     from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest as AddOffsetsToTxnRequest
     from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse as AddOffsetsToTxnResponse
     from mockraft.wire.messages.add_partitions_to_txn_request import (
@@ -323,12 +324,24 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.streams_group_heartbeat_response import (
         StreamsGroupHeartbeatResponse as StreamsGroupHeartbeatResponse,
     )
+    from mockraft.wire.messages.streams_group_topology_description_update_request import (
+        StreamsGroupTopologyDescriptionUpdateRequest as StreamsGroupTopologyDescriptionUpdateRequest,
+    )
+    from mockraft.wire.messages.streams_group_topology_description_update_response import (
+        StreamsGroupTopologyDescriptionUpdateResponse as StreamsGroupTopologyDescriptionUpdateResponse,
+    )
     from mockraft.wire.messages.sync_group_request import SyncGroupRequest as SyncGroupRequest
     from mockraft.wire.messages.sync_group_response import SyncGroupResponse as SyncGroupResponse
     from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest as TxnOffsetCommitRequest
     from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse as TxnOffsetCommitResponse
     from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest as UnregisterBrokerRequest
     from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse as UnregisterBrokerResponse
+    from mockraft.wire.messages.unregister_controller_request import (
+        UnregisterControllerRequest as UnregisterControllerRequest,
+    )
+    from mockraft.wire.messages.unregister_controller_response import (
+        UnregisterControllerResponse as UnregisterControllerResponse,
+    )
     from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest as UpdateFeaturesRequest
     from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse as UpdateFeaturesResponse
     from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest as UpdateRaftVoterRequest
@@ -345,6 +358,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse as WriteTxnMarkersResponse
 
 NAMES = (
+    "AbortedTxn",
     "AddOffsetsToTxnRequest",
     "AddOffsetsToTxnResponse",
     "AddPartitionsToTxnRequest",
@@ -514,12 +528,16 @@ NAMES = (
     "StreamsGroupDescribeResponse",
     "StreamsGroupHeartbeatRequest",
     "StreamsGroupHeartbeatResponse",
+    "StreamsGroupTopologyDescriptionUpdateRequest",
+    "StreamsGroupTopologyDescriptionUpdateResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
     "TxnOffsetCommitRequest",
     "TxnOffsetCommitResponse",
     "UnregisterBrokerRequest",
     "UnregisterBrokerResponse",
+    "UnregisterControllerRequest",
+    "UnregisterControllerResponse",
     "UpdateFeaturesRequest",
     "UpdateFeaturesResponse",
     "UpdateRaftVoterRequest",
@@ -533,6 +551,7 @@ NAMES = (
 )
 
 _MODULES = {
+    "AbortedTxn": "aborted_txn",
     "AddOffsetsToTxnRequest": "add_offsets_to_txn_request",
     "AddOffsetsToTxnResponse": "add_offsets_to_txn_response",
     "AddPartitionsToTxnRequest": "add_partitions_to_txn_request",
@@ -702,12 +721,16 @@ _MODULES = {
     "StreamsGroupDescribeResponse": "streams_group_describe_response",
     "StreamsGroupHeartbeatRequest": "streams_group_heartbeat_request",
     "StreamsGroupHeartbeatResponse": "streams_group_heartbeat_response",
+    "StreamsGroupTopologyDescriptionUpdateRequest": "streams_group_topology_description_update_request",
+    "StreamsGroupTopologyDescriptionUpdateResponse": "streams_group_topology_description_update_response",
     "SyncGroupRequest": "sync_group_request",
     "SyncGroupResponse": "sync_group_response",
     "TxnOffsetCommitRequest": "txn_offset_commit_request",
     "TxnOffsetCommitResponse": "txn_offset_commit_response",
     "UnregisterBrokerRequest": "unregister_broker_request",
     "UnregisterBrokerResponse": "unregister_broker_response",
+    "UnregisterControllerRequest": "unregister_controller_request",
+    "UnregisterControllerResponse": "unregister_controller_response",
     "UpdateFeaturesRequest": "update_features_request",
     "UpdateFeaturesResponse": "update_features_response",
     "UpdateRaftVoterRequest": "update_raft_voter_request",
@@ -810,6 +833,8 @@ REQUESTS = {
     90: "DescribeShareGroupOffsetsRequest",
     91: "AlterShareGroupOffsetsRequest",
     92: "DeleteShareGroupOffsetsRequest",
+    93: "StreamsGroupTopologyDescriptionUpdateRequest",
+    94: "UnregisterControllerRequest",
 }
 
 RESPONSES = {
@@ -902,6 +927,8 @@ RESPONSES = {
     90: "DescribeShareGroupOffsetsResponse",
     91: "AlterShareGroupOffsetsResponse",
     92: "DeleteShareGroupOffsetsResponse",
+    93: "StreamsGroupTopologyDescriptionUpdateResponse",
+    94: "UnregisterControllerResponse",
 }
 
 _FLEXIBLE_REQUESTS = {
@@ -994,6 +1021,8 @@ _FLEXIBLE_REQUESTS = {
     90: 0,
     91: 0,
     92: 0,
+    93: 0,
+    94: 0,
 }
 
 _FLEXIBLE_RESPONSES = {
@@ -1086,6 +1115,8 @@ _FLEXIBLE_RESPONSES = {
     90: 0,
     91: 0,
     92: 0,
+    93: 0,
+    94: 0,
 }
 
 

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from mockraft.wire.records.topic_record import TopicRecord as TopicRecord
     from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord as UnfenceBrokerRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord as UnregisterBrokerRecord
+    from mockraft.wire.records.unregister_controller_record import (
+        UnregisterControllerRecord as UnregisterControllerRecord,
+    )
     from mockraft.wire.records.user_scram_credential_record import (
         UserScramCredentialRecord as UserScramCredentialRecord,
     )
@@ -83,6 +86,7 @@ NAMES = (
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "VotersRecord",
     "ZkMigrationStateRecord",
@@ -118,6 +122,7 @@ _MODULES = {
     "TopicRecord": "topic_record",
     "UnfenceBrokerRecord": "unfence_broker_record",
     "UnregisterBrokerRecord": "unregister_broker_record",
+    "UnregisterControllerRecord": "unregister_controller_record",
     "UserScramCredentialRecord": "user_scram_credential_record",
     "VotersRecord": "voters_record",
     "ZkMigrationStateRecord": "zk_migration_state_record",
@@ -150,6 +155,7 @@ TYPES = {
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
 }
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
+from mockraft.releases import SUPPORTED, release
 from mockraft.wire.names import snake
 from mockraft.wire.redaction.masks import HIDDEN
-from mockraft.wire.schema_files import config_tables
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "CreateDelegationTokenResponse": ("hmac",),
@@ -92,6 +92,7 @@ def masked_configs(values: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _plain_configs() -> frozenset[str]:
     """Return the known keys that are not passwords; a key means the same for every type of resource that has it."""
-    tables = config_tables()
-    rows = [row for name in ("topic", "broker", "group", "client_metrics") for row in tables[name]]
-    return frozenset(row["name"] for row in rows if row["type"] != "PASSWORD")
+    tables = [release(each).config_tables for each in SUPPORTED]
+    kinds = ("topic", "broker", "group", "client_metrics")
+    rows = [row for table in tables for kind in kinds for row in table[kind]]
+    return frozenset(row["name"] for row in rows) - {row["name"] for row in rows if row["type"] == "PASSWORD"}

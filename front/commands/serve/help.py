@@ -35,7 +35,7 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
   mockraft serve --controllers 3                   a quorum in one process
   mockraft serve --metadata-version 3.9            for older brokers
   mockraft serve --stubs stubs.yaml                errors, delays, missing answers and other faults
-  mockraft serve --as-version 3.9                  offers what a controller of Kafka 3.9 offers
+  mockraft serve --release 3.9                     a controller of Kafka 3.9
   mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
 
 Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has

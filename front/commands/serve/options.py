@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mockraft.double.proposals import NAMES
+from mockraft.releases import DEFAULT
 from mockraft.server.config import ROWS
 from mockraft.server.options import INT_MAX, PORT_MAX, Option
 from mockraft.wire.names import did_you_mean, similar_names
@@ -50,12 +51,15 @@ _OTHERWISE: Mapping[str, Mapping[str, Any]] = {
         "highest": None,
         "shown_default": "the newest",
     },
+    "release": {"default": None, "metavar": "RELEASE", "shown_default": DEFAULT},
+    "features": {"name": "feature", "default": None, "is_list": True, "metavar": "NAME=LEVEL"},
     "api_versions": {"default": None, "is_list": True, "metavar": "API=MIN-MAX"},
     "sasl_enabled_mechanisms": {"default": None},
 }
 """Differences between an option on the command line, where it is text, and the field of ControllerConfig."""
 
 _OF_THE_PROCESS = (
+    Option("as_version", str, None, "Cluster", "The same as --release."),
     Option("stubs", Path, None, "Test setup", "File of stubs, faults and a plan that begin at once, as JSON or YAML."),
     Option(
         "admin_port",

@@ -1,25 +1,38 @@
-"""The release options of `mockraft serve`: metadata.version, and the APIs of another Kafka release."""
+"""The release options of `mockraft serve`: the release, its metadata.version and features, versions of single APIs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mockraft.commands.serve.options import blaming
+from mockraft.commands.serve.options import OptionError, blaming
 
 
 def checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `metadata_version` and `api_versions` as ControllerConfig takes them. OptionError names the wrong one."""
-    from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
-    from mockraft.server.controller.settings.releases import feature_ranges, read_ranges, release_of
+    """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
+    from mockraft.releases import DEFAULT, release
+    from mockraft.server.controller.settings.features import check_feature_levels, metadata_version_level
+    from mockraft.server.controller.settings.offers import read_ranges
 
-    level, release, newest = options["metadata_version"], options["as_version"], None
-    if release is not None:
-        with blaming("--as-version"):
-            newest = feature_ranges(release_of(release))[METADATA_VERSION][1]
+    if options["release"] and options["as_version"]:
+        raise OptionError("it is the same as --release; give one of them", "--as-version")
+    with blaming("--as-version" if options["as_version"] else "--release"):
+        chosen = release(options["release"] or options["as_version"] or DEFAULT)
+    unstable, level = options["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
-        metadata_version = metadata_version_level(level or (str(newest) if newest else "4.3-IV0"))
+        if options["metadata_version"]:
+            level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
+    with blaming("--feature"):
+        features = dict(map(_feature, options["feature"] or ()))
+        check_feature_levels(chosen, level or max(chosen.metadata_versions), features, unstable=unstable)
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]
         ranges = read_ranges({api: value for api, _, value in pairs})
-    return {"metadata_version": metadata_version, "api_versions": ranges}
+    return {"release": chosen.name, "metadata_version": level, "features": features, "api_versions": ranges}
+
+
+def _feature(text: str) -> tuple[str, int]:
+    name, _, level = text.partition("=")
+    if not level.isdecimal():
+        raise ValueError(f"{text!r} is not NAME=LEVEL, as in group.version=0")
+    return name, int(level)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION, supported_features
+from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION
 from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.serving import directory_ids
@@ -23,6 +23,7 @@ from mockraft.wire.records.register_controller_record import (
     ControllerFeature,
     RegisterControllerRecord,
 )
+from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
@@ -102,6 +103,26 @@ def register_controller(
     return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
 
 
+def unregister_controller(controller: "ControllerContext", controller_id: int) -> ControllerResult[None]:
+    """Remove a controller's registration (QuorumController.unregisterController).
+
+    ApiError INVALID_REQUEST for this controller, UNSUPPORTED_VERSION below 4.4-IV2, CONTROLLER_ID_NOT_REGISTERED.
+    """
+    if controller_id == controller.config.node_id:
+        raise ApiError(error_codes.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+    if "controller_unregistration" not in controller.image.version.supports:
+        raise ApiError(
+            error_codes.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        )
+    if controller_id not in controller.image.cluster.controllers:
+        raise ApiError(
+            error_codes.CONTROLLER_ID_NOT_REGISTERED, f"Controller ID {controller_id} is not currently registered."
+        )
+    record = UnregisterControllerRecord(controller_id=controller_id)
+    return ControllerResult([RecordAt(record, 0)], None, f"controller {controller_id}: unregistered")
+
+
 def registration_of(controller: "ControllerContext") -> ControllerRegistrationRequest:
     """Return this controller's registration request."""
     config = controller.config
@@ -117,8 +138,8 @@ def registration_of(controller: "ControllerContext") -> ControllerRegistrationRe
             )
         ],
         features=[
-            OwnFeature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
-            for name, feature in supported_features(controller.release).items()
+            OwnFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in controller.supported_features().items()
         ],
     )
 

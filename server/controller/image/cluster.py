@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from mockraft.server.controller.settings.features import MetadataVersion
+from mockraft.releases import MetadataVersion
 from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -16,6 +16,7 @@ from mockraft.wire.records.register_controller_record import (
 )
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
 
 NO_CHANGE = 0
 FENCE = 1
@@ -220,6 +221,10 @@ class ClusterImage:
             endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
             features={f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in record.features},
         )
+
+    def apply_unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:
+        """Remove a controller's registration."""
+        del self.controllers[record.controller_id]
 
     def to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """Return the registrations as records, brokers first (ClusterImage.write)."""

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import TopicsImage
-from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
+from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION
 from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -35,6 +36,7 @@ from mockraft.wire.records.remove_user_scram_credential_record import RemoveUser
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 NOT_MODELLED: Final = {
@@ -145,6 +147,7 @@ APPLIES: Final[dict[int, _Apply]] = {
     FenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_fence(*at),
     UnfenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_unfence(*at),
     RegisterControllerRecord.api_key: lambda image, *at: image.cluster.apply_register_controller(*at),
+    UnregisterControllerRecord.api_key: lambda image, *at: image.cluster.apply_unregister_controller(*at),
     TopicRecord.api_key: lambda image, *at: image.topics.apply_topic(*at),
     PartitionRecord.api_key: lambda image, *at: image.topics.apply_partition(*at),
     PartitionChangeRecord.api_key: lambda image, *at: image.topics.apply_partition_change(*at),

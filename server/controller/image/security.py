@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.acl_index import AclIndex
-from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.partition_index import PartitionIndex
-from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord

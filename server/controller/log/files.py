@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file
@@ -161,11 +162,13 @@ class LogFiles:
             raise DataDirError(f"{path}: {error}") from error
         levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
         level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
+        of = release(self._config.release)
         try:
             return features.bootstrap_records(
                 level,
+                of,
                 min_insync_replicas=self._config.min_insync_replicas,
-                feature_levels=_all_levels(level, levels),
+                feature_levels=_all_levels(level, of, levels),
                 others=[*(at for at in found if not _is_feature(at)), *more],
             )
         except ValueError as error:
@@ -184,7 +187,7 @@ def _is_feature(at: RecordAt) -> bool:
     return type(at.record).__name__ == "FeatureLevelRecord"
 
 
-def _all_levels(level: int, chosen: dict[str, int]) -> dict[str, int]:
+def _all_levels(level: int, of: Release, chosen: dict[str, int]) -> dict[str, int]:
     """Return the chosen levels, and 0 for features that are on by default but were not chosen."""
     chosen.pop(features.KRAFT_VERSION, None)
-    return {**dict.fromkeys(features.default_feature_levels(level), 0), **chosen}
+    return {**dict.fromkeys(features.default_feature_levels(level, of), 0), **chosen}

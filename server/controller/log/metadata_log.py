@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
@@ -136,7 +137,7 @@ class MetadataLog:
         users = [scram.record_of(user, self.directory_id) for user in config.scram_users]
         formatted = self._files.bootstrap_records(users) if self._files is not None else None
         return formatted or features.bootstrap_records(
-            config.metadata_version, min_insync_replicas=config.min_insync_replicas, others=users
+            config.metadata_version, release(config.release), config.min_insync_replicas, config.features, users
         )
 
     def append_control(self, pairs: Sequence[tuple[bytes, bytes]], now_ms: int) -> int:
@@ -279,9 +280,9 @@ class MetadataLog:
         written = self._batches.appended_bytes - self._snapshot_bytes_mark
         if written >= self.config.metadata_log_max_record_bytes_between_snapshots:
             return f"{written} bytes since the last snapshot"
-        interval_ms = self.config.metadata_log_max_snapshot_interval_ms
-        if written and interval_ms and now_ms - self._snapshot_time_ms >= interval_ms:
-            return f"{now_ms - self._snapshot_time_ms} ms since the last snapshot"
+        interval_ms, passed_ms = self.config.metadata_log_max_snapshot_interval_ms, now_ms - self._snapshot_time_ms
+        if written and interval_ms and passed_ms >= interval_ms:
+            return f"{passed_ms} ms since the last snapshot"
         return None
 
     def write_snapshot(self, records: Iterable[RecordAt], now_ms: int) -> SnapshotId | None:
@@ -310,8 +311,7 @@ class MetadataLog:
             _LOGGER.error("snapshot %s cannot be written: %s", snapshot_id.file_name, error)
             self._snapshot_time_ms = now_ms + _SNAPSHOT_RETRY_MS
             return None
-        self._snapshot_bytes_mark = self._batches.appended_bytes
-        self._snapshot_time_ms = now_ms
+        self._snapshot_bytes_mark, self._snapshot_time_ms = self._batches.appended_bytes, now_ms
         self._clean()
         return snapshot_id
 

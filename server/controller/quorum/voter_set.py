@@ -249,10 +249,10 @@ def configured_history(config: ControllerConfig, local: VoterNode) -> VoterHisto
     """Return the voters before any record: the configured voters, or this controller alone."""
     if not config.is_alone:
         return VoterHistory(config.initial_kraft_version, config.configured_voters)
-    if config.kraft_version == 0:
+    if config.initial_kraft_version == 0:
         unknown = ReplicaKey(local.key.id, NO_DIRECTORY_ID)
         return VoterHistory(0, VoterSet([VoterNode(unknown, local.endpoints, 0, 0)]))
-    return VoterHistory(config.kraft_version, VoterSet([local]))
+    return VoterHistory(config.initial_kraft_version, VoterSet([local]))
 
 
 def _count_below(entries: Sequence[tuple[int, object]], offset: int) -> int:

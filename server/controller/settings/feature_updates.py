@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import BROKER
+from mockraft.releases import Release
 from mockraft.server.controller.image import VersionRange
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.configs import MIN_INSYNC_REPLICAS
@@ -15,8 +16,6 @@ from mockraft.server.controller.settings.features import (
     ELR_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
-    metadata_versions,
-    supported_features,
 )
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, in_timeline_map_order
@@ -60,7 +59,7 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
         current = kraft_version if name == KRAFT_VERSION else finalized.get(name, 0)
         _check(controller, name, level, current, upgrade_type)
         if name == METADATA_VERSION:
-            _check_metadata_version(level, current, upgrade_type)
+            _check_metadata_version(controller.release, level, current, upgrade_type)
         elif name == KRAFT_VERSION:
             if level < current:
                 raise _invalid(name, level, "Can't downgrade the version of this feature.")
@@ -69,7 +68,7 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
                 records.append(RecordAt(NoOpRecord(), 0))
             continue
         else:
-            _check_dependencies(name, level, proposed)
+            _check_dependencies(controller.release, name, level, proposed)
         records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
     if ELR_VERSION in updates and updates[ELR_VERSION].level > 0:
         records = _before_elr(controller) + records
@@ -99,9 +98,8 @@ def _check(controller: "ControllerContext", name: str, level: int, current: int,
 def _reason_not_supported(controller: "ControllerContext", name: str, level: int) -> str | None:
     """Return the first node that does not support the level: this controller, a broker, or another controller."""
     own_id = controller.config.node_id
-    feature = supported_features(controller.release).get(name)
-    own = VersionRange(feature.min_level, feature.max_level) if feature else _DISABLED
-    ranges = [(f"Local controller {own_id}", own)]
+    low, high = controller.supported_features().get(name, (0, 0))
+    ranges = [(f"Local controller {own_id}", VersionRange(low, high))]
     cluster = controller.image.cluster
     for broker_id, broker in in_timeline_map_order(cluster.brokers):
         ranges.append((f"Broker {broker_id}", broker.features.get(name, _DISABLED)))
@@ -122,8 +120,8 @@ def _how_far(supported: VersionRange) -> str:
     return f"only supports versions {low}" + ("" if low == high else "+" if high == _LEVEL_MAX else f"-{high}")
 
 
-def _check_metadata_version(level: int, current: int, upgrade_type: int) -> None:
-    crossed = [version for version in metadata_versions().values() if level < version.level <= current]
+def _check_metadata_version(release: Release, level: int, current: int, upgrade_type: int) -> None:
+    crossed = [version for version in release.metadata_versions.values() if level < version.level <= current]
     if not any(version.metadata_changed for version in crossed):
         return
     if upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
@@ -136,11 +134,11 @@ def _check_metadata_version(level: int, current: int, upgrade_type: int) -> None
     )
 
 
-def _check_dependencies(name: str, level: int, proposed: Mapping[str, int]) -> None:
-    feature = supported_features().get(name)
+def _check_dependencies(release: Release, name: str, level: int, proposed: Mapping[str, int]) -> None:
+    feature = release.features.get(name)
     if feature is None:
         raise _invalid(name, level, f"Feature {name} not found.")
-    lowest_version = next(iter(metadata_versions().values()))
+    lowest_version = next(iter(release.metadata_versions.values()))
     if level >= 1 and proposed[METADATA_VERSION] < lowest_version.level:
         needed = f"metadata.version={lowest_version.level} ({lowest_version.name})"
         raise _invalid(name, level, f"{name} could not be set to {level} because it depends on {needed}")

@@ -7,7 +7,7 @@ from typing import Any
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.requests import request
 from mockraft.kafka.child_process import wait_until
-from mockraft.server.controller.settings.features import supported_features
+from mockraft.releases import release
 from mockraft.wire import error_codes, messages, uuids
 from mockraft.wire.json_form import to_json
 
@@ -91,8 +91,8 @@ class Script:
             "incarnationId": uuids.text_of(bytes([broker_id, incarnation]) * 8),
             "listeners": [{"name": "PLAINTEXT", "host": "localhost", "port": 9000 + broker_id}],
             "features": [
-                {"name": name, "minSupportedVersion": each.min_level, "maxSupportedVersion": each.max_level}
-                for name, each in supported_features().items()
+                {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+                for name, (low, high) in release().feature_ranges().items()
             ],
             "logDirs": [uuids.text_of(bytes([broker_id]) * 16)],
             **fields,

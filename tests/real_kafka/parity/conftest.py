@@ -14,6 +14,7 @@ import pytest
 from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
+from mockraft.releases import release
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response, write_request
@@ -327,7 +328,7 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
         theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run, session_timeout_ms, more)
         options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, **more}
         if level is not None:
-            options["metadata_version"] = metadata_version_level(level)
+            options["metadata_version"] = metadata_version_level(level, release())
         return theirs, _run_on_ours(run, **options)
 
     return both

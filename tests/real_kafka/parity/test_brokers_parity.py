@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.server.controller.image import Image, Partition
-from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_request import BrokerState as IsrMember
@@ -96,8 +96,8 @@ class Life:
             incarnation_id=bytes([broker_id, self.incarnations[broker_id]]) * 8,
             listeners=[Listener(name="P", host="h", port=9092, security_protocol=self.rng.randint(0, 3))],
             features=[
-                Feature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
-                for name, feature in supported_features().items()
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in release().feature_ranges().items()
                 if self.rng.random() < 0.995
             ],
             rack=self.rng.choice([None, "r1"]),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka.child_process import wait_until
-from mockraft.server.controller.settings.features import supported_features
+from mockraft.releases import release
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -35,7 +35,7 @@ class Life:
     def register(self, broker_id: int, incarnation: int, previous_epoch: int = -1) -> None:
         request = self.side.registration(
             broker_id,
-            {name: (feature.min_level, feature.max_level) for name, feature in supported_features().items()},
+            release().feature_ranges(),
             incarnation_id=bytes([broker_id, incarnation]) * 8,
             log_dirs=[bytes([broker_id]) * 16],
             previous_broker_epoch=previous_epoch,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft.double.proposals import overlay_of
+from mockraft.releases import NEWEST, release
 from mockraft.server.apis.fetch import API as FETCH
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.apis.registry import APIS
@@ -43,7 +44,7 @@ def overlay(*folders: Path) -> Overlay:
 
 def spec(name: str) -> dict[str, Any]:
     folder = "metadata" if name.endswith("Record") else "message"
-    lines = (ROOT / "schemas_json" / "4.3.1" / folder / f"{name}.json").read_text().splitlines()
+    lines = release(NEWEST).specs[f"{folder}/{name}.json"].splitlines()
     return dict(json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//"))))
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.settings import features
 from mockraft.server.raft.states import Role
@@ -150,7 +151,7 @@ def test_a_snapshot_of_epoch_0_is_fetched_too(node: Any) -> None:
 
 
 def test_a_new_log_begins_with_the_initial_state(new_node: Any, leaders_log: Any, tmp_path: Path) -> None:
-    records = [*features.bootstrap_records(25), topic(1), topic(2)]
+    records = [*features.bootstrap_records(25, release()), topic(1), topic(2)]
     snapshot_id = leaders_log.write_snapshot(records, 0)
     state = tmp_path / snapshot_id.file_name
     state.write_bytes(leaders_log.snapshots[0].read(0, 1 << 20))

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.server.controller.image import NOT_MODELLED, Image
 from mockraft.server.controller.image.image import APPLIES
-from mockraft.server.controller.settings.features import metadata_versions
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt, decode, encode
 from mockraft.wire.records.client_quota_record import EntityData
@@ -14,7 +14,7 @@ from mockraft.wire.records.register_controller_record import ControllerEndpoint,
 
 from ....conftest import uuid
 
-METADATA_RECORD_TYPES = 26
+METADATA_RECORD_TYPES = 27
 
 
 def record(kind: str, /, **fields: Any) -> Any:
@@ -30,7 +30,7 @@ def image_of(*applied: Any) -> Image:
 
 def full_image(level: int = 30) -> Image:
     """An image with something of everything that a level can say."""
-    supports = metadata_versions()[level].supports
+    supports = release().metadata_versions[level].supports
     directories = "directory_assignment" in supports
     elr = "elr" in supports
     result = [
@@ -109,7 +109,7 @@ def test_unmodelled_record_is_ignored(name: str) -> None:
     assert image == full_image()
 
 
-@pytest.mark.parametrize("level", sorted(metadata_versions()))
+@pytest.mark.parametrize("level", sorted(release().metadata_versions))
 def test_an_image_survives_a_round_trip_through_records(level: int) -> None:
     image = full_image(level)
     result = [decode(encode(*record_at)) for record_at in image.to_records(level)]

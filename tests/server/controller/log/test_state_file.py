@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import snapshot
@@ -119,7 +120,7 @@ def test_features_left_out_at_the_format_are_off(formatted: Any) -> None:
     found = formatted(level("metadata.version", 30), level("kraft.version", 1), user)
     assert RecordAt(user, 0) in found
     levels = {at.record.name: at.record.feature_level for at in found if isinstance(at.record, FeatureLevelRecord)}
-    default = {each.record.name for each in bootstrap_records(30) if isinstance(each.record, FeatureLevelRecord)}
+    default = {each.name for each, _ in bootstrap_records(30, release()) if isinstance(each, FeatureLevelRecord)}
     assert levels == {"metadata.version": 30}
     assert default > {"metadata.version"}
 

@@ -1,4 +1,5 @@
 import pytest
+from mockraft.releases import release
 from mockraft.server.controller.settings import features
 
 NEWEST = {
@@ -11,11 +12,11 @@ NEWEST = {
 
 
 def names(level: int) -> list[str]:
-    return [type(record).__name__ for record, _ in features.bootstrap_records(level)]
+    return [type(record).__name__ for record, _ in features.bootstrap_records(level, release())]
 
 
 def test_names_every_level_from_7_to_30() -> None:
-    versions = features.metadata_versions()
+    versions = release().metadata_versions
     assert list(versions) == list(range(7, 31))
     assert (versions[7].name, versions[17].name, versions[30].name) == ("3.3-IV3", "3.7-IV2", "4.3-IV0")
 
@@ -25,13 +26,13 @@ def test_names_every_level_from_7_to_30() -> None:
     [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.3.1", 30), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
 )
 def test_reads_a_version_as_kafka_does(text: str, level: int) -> None:
-    assert features.metadata_version_level(text) == level
+    assert features.metadata_version_level(text, release()) == level
 
 
 @pytest.mark.parametrize("text", ["6", "31", "4.4-IV0", "4", "", "IV0", "-1"])
 def test_refuses_a_version_that_the_release_does_not_have(text: str) -> None:
     with pytest.raises(ValueError, match=r"metadata\.version|feature level"):
-        features.metadata_version_level(text)
+        features.metadata_version_level(text, release())
 
 
 @pytest.mark.parametrize(
@@ -59,11 +60,11 @@ def test_record_versions_follow_the_level(level: int, register_broker: int, part
     ],
 )
 def test_an_ability_comes_with_its_level(ability: str, lowest: int) -> None:
-    assert next(v.level for v in features.metadata_versions().values() if ability in v.supports) == lowest
+    assert next(v.level for v in release().metadata_versions.values() if ability in v.supports) == lowest
 
 
 def test_isr_shrinks_bump_the_leader_epoch_below_level_12() -> None:
-    bumping = [v.level for v in features.metadata_versions().values() if v.leader_epoch_bump_on_isr_shrink]
+    bumping = [v.level for v in release().metadata_versions.values() if v.leader_epoch_bump_on_isr_shrink]
     assert bumping == [7, 8, 9, 10, 11]
 
 
@@ -79,12 +80,11 @@ def test_isr_shrinks_bump_the_leader_epoch_below_level_12() -> None:
     ],
 )
 def test_default_feature_levels_are_those_of_kafka_storage_format(level: int, expected: dict[str, int]) -> None:
-    assert features.default_feature_levels(level) == expected
+    assert features.default_feature_levels(level, release()) == expected
 
 
 def test_supports_the_ranges_of_4_3_1() -> None:
-    ranges = {name: (f.min_level, f.max_level) for name, f in features.supported_features().items()}
-    assert ranges == {
+    assert release("4.3").feature_ranges() == {
         "metadata.version": (7, 30),
         "kraft.version": (0, 1),
         "transaction.version": (0, 2),
@@ -96,7 +96,7 @@ def test_supports_the_ranges_of_4_3_1() -> None:
 
 
 def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas() -> None:
-    records = features.bootstrap_records(30)
+    records = features.bootstrap_records(30, release())
     assert names(30) == [
         "BeginTransactionRecord",
         *["FeatureLevelRecord"] * 6,
@@ -118,7 +118,7 @@ def test_no_transaction_below_level_13() -> None:
 
 
 def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible() -> None:
-    off = features.bootstrap_records(30, feature_levels={"eligible.leader.replicas.version": 0})
+    off = features.bootstrap_records(30, release(), feature_levels={"eligible.leader.replicas.version": 0})
     assert [r.name for r, _ in off if type(r).__name__ == "FeatureLevelRecord"] == [
         "metadata.version",
         "group.version",
@@ -127,7 +127,7 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
         "transaction.version",
     ]
     assert "ConfigRecord" not in [type(r).__name__ for r, _ in off]
-    config = next(r for r, _ in features.bootstrap_records(30, min_insync_replicas=2) if hasattr(r, "value"))
+    config = next(r for r, _ in features.bootstrap_records(30, release(), min_insync_replicas=2) if hasattr(r, "value"))
     assert config.value == "2"
 
 
@@ -141,4 +141,4 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
 )
 def test_refuses_features_that_the_release_or_level_does_not_have(level: int, chosen: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        features.bootstrap_records(level, feature_levels=chosen)
+        features.check_feature_levels(release(), level, chosen)

@@ -1,0 +1,167 @@
+"""A Kafka release as a value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache, cached_property
+from importlib import resources
+from typing import Any, NamedTuple
+
+from mockraft.releases import specs
+
+SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
+"""The Kafka versions behind the supported releases, the oldest first."""
+
+NEWEST = SUPPORTED[-1]
+"""The Kafka version that `wire.messages` and `wire.records` are generated from."""
+
+DEFAULT = "4.3"
+"""The release that a controller is of if it is not told another one."""
+
+
+class MetadataVersion(NamedTuple):
+    """One metadata.version: its feature level, Kafka's name for it and its capabilities.
+
+    `supports` has, in snake case, the true ones of MetadataVersion's `is…Supported` methods: migration, scram,
+    metadata_transaction, delegation_token, controller_registration, directory_assignment, elr, cordoned_log_dirs.
+    """
+
+    level: int
+    name: str
+    release: str
+    metadata_changed: bool
+    supports: frozenset[str]
+    leader_epoch_bump_on_isr_shrink: bool
+    record_versions: Mapping[str, int]
+    default_levels: Mapping[str, int]
+
+
+class Feature(NamedTuple):
+    """Supported levels of a feature; `dependencies[level]` = {other feature: lowest level}.
+
+    `unstable_max_level` is the highest level if unstable ones are enabled.
+    """
+
+    min_level: int
+    max_level: int
+    unstable_max_level: int
+    dependencies: Mapping[int, Mapping[str, int]]
+
+
+class Release:
+    """One release. `name` is "3.9", `kafka_version` "3.9.2"; everything else is read when it is first asked for.
+
+    `release` makes one object for each, so releases are compared by identity.
+    """
+
+    def __init__(self, kafka_version: str) -> None:
+        self.kafka_version = kafka_version
+        self.name = kafka_version.rpartition(".")[0]
+
+    @cached_property
+    def features(self) -> Mapping[str, Feature]:
+        """Every feature that its controllers support, metadata.version first (QuorumFeatures)."""
+        unstable = [row["level"] for row in self._features["unstable_metadata_versions"]]
+        return {
+            name: Feature(
+                row["min"],
+                row["max"],
+                row.get("unstable_max", max(unstable, default=row["max"])),
+                {int(level): needs for level, needs in row["dependencies"].items()},
+            )
+            for name, row in self._features["features"].items()
+        }
+
+    def feature_ranges(self, *, unstable: bool = False) -> dict[str, tuple[int, int]]:
+        """Return the range of levels of every feature, with or without those that are not ready."""
+        return {
+            name: (feature.min_level, feature.unstable_max_level if unstable else feature.max_level)
+            for name, feature in self.features.items()
+        }
+
+    @cached_property
+    def metadata_versions(self) -> Mapping[int, MetadataVersion]:
+        """Every production metadata.version by its feature level, lowest first."""
+        return self._metadata_versions("metadata_versions")
+
+    @cached_property
+    def unstable_metadata_versions(self) -> Mapping[int, MetadataVersion]:
+        """Every further metadata.version, which Kafka accepts with unstable.feature.versions.enable."""
+        return self._metadata_versions("unstable_metadata_versions")
+
+    def metadata_version(self, level: int) -> MetadataVersion:
+        """Return the metadata.version of a level; one that this release does not have is the newest release's.
+
+        ValueError with Kafka's message for a level that no release has.
+        """
+        found = self.metadata_versions.get(level) or self.unstable_metadata_versions.get(level)
+        if found is not None:
+            return found
+        if self.kafka_version != NEWEST:
+            return _of(NEWEST).metadata_version(level)
+        low, high = min(self.metadata_versions), max(self.metadata_versions)
+        raise ValueError(
+            f"No MetadataVersion with feature level {level}. Valid feature levels are from {low} to {high}."
+        )
+
+    @cached_property
+    def config_tables(self) -> Mapping[str, Any]:
+        """Configuration keys by resource type, and `topic_synonyms`: the rows of configs.json."""
+        tables: Mapping[str, Any] = self._read("configs.json")
+        return tables
+
+    @cached_property
+    def error_messages(self) -> Mapping[int, str]:
+        """Kafka's text of each error code; empty for NONE."""
+        return {row["code"]: row["message"] for row in self._read("errors.json")}
+
+    @cached_property
+    def error_names(self) -> Mapping[int, str]:
+        """Kafka's name of each error code: `{41: "NOT_CONTROLLER"}`."""
+        return {row["code"]: row["name"] for row in self._read("errors.json")}
+
+    @cached_property
+    def api_versions(self) -> Mapping[int, tuple[int, int]]:
+        """Lowest and highest version of each API, by key, that its controllers offer."""
+        return {int(api_key): (low, high) for api_key, (low, high) in self._read("api_versions.json").items()}
+
+    @property
+    def specs(self) -> Mapping[str, str]:
+        """Text of each message spec by path: `message/FetchRequest.json`."""
+        return specs.shipped(self.kafka_version)
+
+    def is_since(self, name: str) -> bool:
+        """Return True if this is the release of that name ("4.1") or a later one."""
+        return specs.sort_key(self.kafka_version) >= specs.sort_key(name)
+
+    def _metadata_versions(self, table: str) -> Mapping[int, MetadataVersion]:
+        rows = self._features[table]
+        return {row["level"]: MetadataVersion(**row | {"supports": frozenset(row["supports"])}) for row in rows}
+
+    @cached_property
+    def _features(self) -> Any:
+        return self._read("features.json")
+
+    def _read(self, file: str) -> Any:
+        path = resources.files("mockraft.schemas_json") / self.kafka_version / file
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def __repr__(self) -> str:
+        return f"<Kafka {self.name}>"
+
+
+@cache
+def release(text: str = DEFAULT) -> Release:
+    """Return the release of a version: "3.9", "3.9.1" or "v3.9" are the same. ValueError lists the supported ones."""
+    name = ".".join(text.removeprefix("v").split(".")[:2])
+    for kafka_version in SUPPORTED:
+        if kafka_version.rpartition(".")[0] == name:
+            return _of(kafka_version)
+    known = ", ".join(each.rpartition(".")[0] for each in SUPPORTED)
+    raise ValueError(f"{text!r} is not a Kafka release that mockraft knows: {known}")
+
+
+@cache
+def _of(kafka_version: str) -> Release:
+    return Release(kafka_version)

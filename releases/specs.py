@@ -1,0 +1,56 @@
+"""Message specs of a release: its own files, and those of newer releases that it shares."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+FOLDERS = ("message", "metadata", "raft")
+"""The folders of a release that hold specs."""
+
+SOURCE_FILE = "SOURCE.toml"
+
+
+def versions(root: Traversable) -> list[str]:
+    """Return the releases in a folder of releases, the newest first."""
+    found = [each.name for each in root.iterdir() if re.fullmatch(r"\d+\.\d+\.\d+\S*", each.name)]
+    return sorted(found, key=sort_key, reverse=True)
+
+
+def sort_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version: 4.10.0 is newer than 4.9.1."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def read(root: Traversable, version: str) -> dict[str, str]:
+    """Return every spec of a release by its path (`message/FetchRequest.json`). Raises FileNotFoundError."""
+    texts: dict[str, str] = {}
+    for each in versions(root):
+        folder = root / each
+        source = folder / SOURCE_FILE
+        absent = tomllib.loads(source.read_text(encoding="utf-8")).get("absent", ()) if source.is_file() else ()
+        texts = {path: text for path, text in texts.items() if path not in absent} | own_files(folder)
+        if each == version:
+            return dict(sorted(texts.items()))
+    raise FileNotFoundError(f"{root} has no release {version}")
+
+
+def own_files(folder: Traversable) -> dict[str, str]:
+    """Return the specs in the folder of one release by path."""
+    return {
+        f"{part}/{file.name}": file.read_text(encoding="utf-8")
+        for part in FOLDERS
+        if (folder / part).is_dir()
+        for file in (folder / part).iterdir()
+        if file.name.endswith(".json")
+    }
+
+
+@cache
+def shipped(version: str) -> Mapping[str, str]:
+    """Return the specs of a supported release by path."""
+    return read(resources.files("mockraft.schemas_json"), version)
