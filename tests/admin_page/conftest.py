@@ -26,7 +26,7 @@ DESK: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 PANELS = ("overview", "requests", "brokers", "topics", "log", "stubs", "faults")
 
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 
 Opens = Callable[..., Awaitable[Page]]
 Scheme = Literal["light", "dark"]
@@ -40,7 +40,7 @@ async def tab() -> AsyncIterator[Page]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=[*FLAGS])
         tab = await browser.new_page()
-        tab.set_default_timeout(20_000)
+        tab.set_default_timeout(60_000)
         yield tab
         await browser.close()
 

@@ -86,6 +86,26 @@ def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk) -> Non
     assert (log.start_offset, log.end_offset, list(log.leader_epochs)) == (0, 0, [])
 
 
+def test_a_log_truncated_to_its_start_offset_keeps_the_segment_around_it(disk: Disk) -> None:
+    log = filled(disk, 10)
+    log.high_watermark = 7
+    log.advance_start_offset(5)
+    log.truncate_to(5)
+    assert (log.start_offset, log.end_offset) == (5, 5)
+    assert disk.names("t-0")[0] == "00000000000000000004.log"
+    log.truncate_to(4)
+    assert disk.names("t-0")[0] == "00000000000000000004.log"
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (4, 4, 0)
+
+
+def test_a_cleanly_closed_log_is_retained_by_age_and_size(disk: Disk) -> None:
+    filled(disk, 10, step_ms=100).close()
+    log = ReplicaLog(disk, "t-0", LogConfig(segment_bytes=200, retention_ms=100), was_closed=True)
+    log.high_watermark = 10
+    log.retain(601)
+    assert log.start_offset == 6
+
+
 def test_full_truncation_keeps_one_empty_segment(disk: Disk) -> None:
     log = filled(disk, 6)
     log.truncate_fully_at(40)
@@ -105,6 +125,7 @@ def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segmen
     log.advance_start_offset(3)
 
     assert log.start_offset == 5
+    log.advance_start_offset(5)
     assert log.starts_in_segment
     assert disk.names("t-0")[0] == "00000000000000000004.log"
     assert log.leader_epochs == ((1, 5), (2, 8))

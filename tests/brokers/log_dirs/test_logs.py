@@ -344,4 +344,39 @@ def test_an_offline_directory_names_itself(logs: Logs) -> None:
     logs.take_offline(D0, "gone")
     with pytest.raises(StorageError, match="/simulated/d0 is offline: gone") as raised:
         logs.create((TOPIC, 1), "t", D0)
-    assert raised.value.directory_id == D0
+    assert (raised.value.directory_id, raised.value.key) == (D0, (TOPIC, 1))
+
+
+def test_a_future_log_that_is_forgotten_is_no_lost_replica(logs: Logs) -> None:
+    key = (TOPIC, 0)
+    log = logs.create(key, "t", D0)
+    logs.create(key, "t", D1, future=True)
+    logs.forget(key, future=True)
+    assert (logs.future(key), logs.log(key), logs.is_lost(key)) == (None, log, False)
+
+
+def test_a_swap_that_fails_names_its_replica(logs: Logs, disks: list[FailingDisk]) -> None:
+    heard = []
+    logs.on_error = lambda log_dir, error, key: heard.append((log_dir.path, key))
+    logs.create((TOPIC, 0), "t", D0)
+    logs.create((TOPIC, 0), "t", D1, future=True)
+    disks[1].fail()
+    with pytest.raises(StorageError):
+        logs.promote((TOPIC, 0))
+    assert heard == [("/simulated/d1", (TOPIC, 0))]
+    with pytest.raises(LookupError, match="no future log of partition 5"):
+        logs.promote((TOPIC, 5))
+
+
+def test_a_failed_disk_keeps_no_other_directory_from_its_checkpoints_and_strays(
+    logs: Logs, disks: list[FailingDisk]
+) -> None:
+    for partition, directory_id in enumerate((D0, D1)):
+        logs.create((TOPIC, partition), "t", directory_id).append_as_leader(batch("a"), 0, 0)
+    logs.create((TOPIC, 0), "t", D1, future=True)
+    disks[0].fail()
+    logs.checkpoint(flush=True)
+    assert read_offsets(disks[1], "recovery-point-offset-checkpoint") == {("t", 1): 1}
+    logs.mark_strays(())
+    assert (logs.held(), logs.held(future=True)) == ([], [])
+    assert [name.rpartition("-")[2] for name in disks[1].names() if name.startswith("t-")] == ["stray", "stray"]

@@ -106,8 +106,9 @@ def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, 
     check_refused(error_codes.INVALID_RECORD, append, good[:-1])
     check_refused(error_codes.INVALID_RECORD, append, b"")
     check_refused(error_codes.INVALID_RECORD, append, batch("a", at=7))
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=1, last_offset_delta=0))
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=3, last_offset_delta=2))
+    for count, reason in ((1, "records still remaining in file"), (3, "premature EOF reached")):
+        wrong = with_header(good, count=count, last_offset_delta=count - 1)
+        assert reason in check_refused(error_codes.INVALID_RECORD, append, wrong)
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0, last_offset_delta=-1))
     check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, good[:8] + b"\x7f\xff\xff\xff" + good[12:])
     check_refused(error_codes.INVALID_TIMESTAMP, append, batch("a", time_ms=3_600_001))
@@ -186,6 +187,8 @@ def test_a_log_opened_again_is_as_it_was(disk: Disk, was_closed: bool) -> None:
     assert everything(again) == [(index, str(index)) for index in range(10)]
     assert (again.leader_epochs, again.end_offset) == (((0, 0), (1, 3), (2, 6), (3, 9)), 10)
     assert again.append_as_leader(batch("more"), 4, 0) == (10, 11)
+    again.truncate_to(5)
+    assert (again.end_offset, everything(again)) == (5, [(index, str(index)) for index in range(5)])
 
 
 def test_the_high_watermark_stays_within_the_log(log: ReplicaLog) -> None:
@@ -225,7 +228,14 @@ def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog) -> No
 def test_a_record_is_found_by_its_time(disk: Disk) -> None:
     assert ReplicaLog(disk, "u-0").offset_for_timestamp(0) is None
     log = filled(disk, 10, step_ms=100)
-    assert [log.offset_for_timestamp(ms) for ms in (0, 450, 900, 901)] == [(0, 0), (5, 500), (9, 900), None]
+    expected = [(0, 0), (5, 500), (9, 900), None]
+    assert [log.offset_for_timestamp(ms) for ms in (0, 450, 900, 901)] == expected
+    log.flush()
+    log.close()
+    again = ReplicaLog(disk, "t-0", SMALL, was_closed=True)
+    assert [again.offset_for_timestamp(ms) for ms in (0, 450, 900, 901)] == expected
+    assert again.max_timestamp() == (9, 900)
+    assert ReplicaLog(disk, "v-0").max_timestamp() is None
 
 
 def with_times(*times_ms: int, gzip: bool = False) -> bytes:

@@ -12,7 +12,7 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.brokers.partitions.fetcher import _truncate as truncate
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition
-from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
+from mockraft.brokers.partitions.partition import Assignment, CommittedIsr, IsrChange, Partition, Registered
 from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes, record_batch
 
@@ -25,15 +25,18 @@ def batch(producer_id: int, base_offset: int = 0) -> bytes:
     return bytes(data)
 
 
-def hosted_over(log: ReplicaLog, isr: tuple[int, ...] = (1,)) -> HostedPartition:
+def hosted_over(
+    log: ReplicaLog, isr: tuple[int, ...] = (1,), proposed: list[IsrChange] | None = None
+) -> HostedPartition:
     """Led by broker 1 over this log; brokers 2 and 3 are alive."""
+    changes = [] if proposed is None else proposed
     hosted = HostedPartition(
         (bytes(16), 0),
         "orders",
         Partition(1, lambda broker_id: Registered(10 * broker_id)),
         lambda: TopicSettings(1, LogConfig()),
         lambda _key: log,
-        lambda _hosted, _change: None,
+        lambda _hosted, change: changes.append(change),
         lambda: None,
     )
     assignment = Assignment(leader=1, leader_epoch=1, isr=isr, replicas=(1, 2, 3), partition_epoch=1)
@@ -113,3 +116,29 @@ def test_a_follower_truncates_where_its_log_leaves_the_leaders(
     hosted = hosted_over(log, isr=(1, 2))
     truncate(hosted, epoch, end_offset)
     assert log.end_offset == expected
+
+
+def test_epoch_0_of_the_leader_is_known_too(log: ReplicaLog) -> None:
+    for leader_epoch in (0, 0, 1, 1):
+        log.append_as_leader(batch(-1), leader_epoch, 1_000)
+    truncate(hosted_over(log, isr=(1, 2)), 0, 9)
+    assert log.end_offset == 2
+
+
+@pytest.mark.parametrize("records", [b"", batch(7) + batch(7)])
+def test_a_producer_appends_exactly_one_batch(log: ReplicaLog, records: bytes) -> None:
+    with pytest.raises(LogError, match=r"exactly one record batch is expected, not [02]") as refused:
+        hosted_over(log).append(records, 1, 1_000)
+    assert (refused.value.error_code, log.end_offset) == (error_codes.INVALID_RECORD, 0)
+
+
+def test_an_isr_change_is_proposed_once_and_again_when_it_is_to_be_repeated(log: ReplicaLog) -> None:
+    proposed: list[IsrChange] = []
+    hosted = hosted_over(log, isr=(1,), proposed=proposed)
+    for _ in range(2):
+        hosted.fetched(2, FollowerFetch(2, 20, 0), 0)
+    (change,) = proposed
+    hosted.committed_or_refused(change, error_codes.UNKNOWN_SERVER_ERROR, 0)
+    assert proposed == [change, change]
+    hosted.committed_or_refused(change, CommittedIsr(1, 2, (1, 2)), 0)
+    assert hosted.state.isr == {1, 2}
