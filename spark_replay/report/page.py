@@ -10,6 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.serving.private_files import write_private
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
@@ -79,7 +80,7 @@ def write_report(
     summary = _summary(content)
     if traffic is not None:
         content |= _pictures(traffic)
-    out.write_text(_rendered(content), encoding="utf-8", errors="backslashreplace")
+    write_private(out, _rendered(content).encode("utf-8", "backslashreplace"))
     return summary
 
 

@@ -12,29 +12,35 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from .history import Operation
+from .history import Operation, UnexpectedError
 from .models import IMPOSSIBLE, Model
 
 CONFIGURATIONS_MAX = 200_000
-"""Configurations of one key after which it counts as not linearizable; one that is needs few more than operations."""
+"""Configurations of one key after which the search ends undecided; one that is linearizable needs far fewer."""
 
 _SHOWN = 8
 
 
 class Violation(NamedTuple):
-    """The longest order found for the operations on a key, and those of which none can be next."""
+    """The longest order found for the operations on a key, and those of which none can be next.
+
+    `is_undecided`: the search ended before it had tried every order.
+    """
 
     key: str
     ordered: list[Operation]
     state: Hashable
     stuck: list[Operation]
+    is_undecided: bool = False
 
     def __str__(self) -> str:
         before = [f"  {each}" for each in self.ordered[-_SHOWN:]]
         after = [f"  {each}" for each in self.stuck]
         return "\n".join(
             [
-                f"not linearizable: {self.key}",
+                f"undecided after {CONFIGURATIONS_MAX} configurations: {self.key}"
+                if self.is_undecided
+                else f"not linearizable: {self.key}",
                 "after",
                 *before,
                 f"the state is {self.state!r}; impossible next:",
@@ -58,7 +64,8 @@ def violation(history: Sequence[Operation], model: Model) -> Violation | None:
     if search.succeeds():
         return None
     order, state, stuck = search.longest
-    return Violation(history[0].key, [search.operations[each] for each in order], state, stuck)
+    ordered = [search.operations[each] for each in order]
+    return Violation(history[0].key, ordered, state, stuck, is_undecided=search.is_at_its_limit)
 
 
 class _Step(NamedTuple):
@@ -81,14 +88,18 @@ class _Search:
         self._all = (1 << len(self.operations)) - 1
         self._visited: set[tuple[int, Hashable]] = set()
 
+    @property
+    def is_at_its_limit(self) -> bool:
+        return len(self._visited) >= CONFIGURATIONS_MAX
+
     def succeeds(self) -> bool:
         path = [self._step(0, self._model.initial, ())]
-        while path and len(self._visited) < CONFIGURATIONS_MAX:
+        while path and not self.is_at_its_limit:
             step = path[-1]
             if step.done & self._required == self._required:
                 return True
             for number in step.choices:
-                state = self._model.after(step.state, self.operations[number])
+                state = self._after(step.state, number)
                 if state is IMPOSSIBLE:
                     continue
                 done = step.done | 1 << number
@@ -107,8 +118,7 @@ class _Search:
             observed = [
                 number
                 for number in candidates
-                if self._model.observes(self.operations[number])
-                and self._model.after(state, self.operations[number]) is not IMPOSSIBLE
+                if self._model.observes(self.operations[number]) and self._after(state, number) is not IMPOSSIBLE
             ]
             if not observed:
                 break
@@ -118,6 +128,10 @@ class _Search:
             self.longest = order, state, [self.operations[number] for number in candidates]
         # Whoever returned first is most likely next; an unknown outcome is tried last.
         return _Step(done, state, order, iter(sorted(candidates, key=lambda number: self.operations[number].latest)))
+
+    def _after(self, state: Hashable, number: int) -> Hashable:
+        operation = self.operations[number]
+        return IMPOSSIBLE if isinstance(operation.result, UnexpectedError) else self._model.after(state, operation)
 
     def _candidates(self, done: int) -> list[int]:
         """Operations of which each began before any other one that is left returned."""

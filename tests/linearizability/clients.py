@@ -30,7 +30,7 @@ from ..configs import APPEND, SET, TOPIC, change_configs
 from ..conftest import registration_request
 from ..topics import assigned
 from .checker import violations
-from .history import UNKNOWN, Operation
+from .history import UNKNOWN, Operation, UnexpectedError
 from .models import ABSENT, EXISTS, OK, ConfigList, Model, ProducerIds, TopicName
 
 T = TypeVar("T")
@@ -291,7 +291,7 @@ def _if_newer(configs: dict[str, tuple[str, ...]], barrier: str) -> dict[str, tu
 
 
 def _known(error_code: int, results: dict[int, str | None] | None = None) -> str | None:
-    """Return the result of an error code; its name if it was not expected. OutcomeUnknownError if it leaves it open."""
+    """Return the result of an error code, UnexpectedError for one not in `results`; OutcomeUnknownError."""
     if error_code in _LEFT_OPEN:
         raise OutcomeUnknownError(error_codes.name(error_code))
-    return (results or _ACCEPTED).get(error_code, error_codes.name(error_code))
+    return (results or _ACCEPTED).get(error_code, UnexpectedError(error_codes.name(error_code)))

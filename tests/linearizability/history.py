@@ -9,6 +9,12 @@ UNKNOWN = "unknown"
 """Result of an operation without a response, or whose response leaves open whether it took effect."""
 
 
+class UnexpectedError(str):
+    """Result of an operation that was refused with an error, by its name, that no state of the object explains."""
+
+    __slots__ = ()
+
+
 class Operation(NamedTuple):
     """One operation on the object `key`; the times are of one clock, in seconds.
 

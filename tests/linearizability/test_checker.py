@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from . import checker
 from .checker import violation, violations
-from .history import UNKNOWN, Operation
+from .history import UNKNOWN, Operation, UnexpectedError
 from .models import ABSENT, EXISTS, OK, ConfigList, Model, ProducerIds, TopicName
 
 pytestmark = pytest.mark.one_python
@@ -138,6 +139,30 @@ def test_a_violation_names_the_key_the_state_and_what_is_impossible() -> None:
         "the state is ('1',); impossible next:",
         "  config a: read() -> ('2',), 2.0000 to 3.0000 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "operation"),
+    [
+        (TopicName(), create("a", 0, 1)),
+        (ConfigList(), put("1", 0, 1)),
+        (ProducerIds(), Operation("producer-ids", "allocate", None, 0, 0, 1)),
+    ],
+)
+def test_an_unexpected_error_is_never_a_result(model: Model, operation: Operation) -> None:
+    assert violation([operation], model) is None
+    assert violation([operation._replace(result=UnexpectedError("INVALID_REQUEST"))], model) is not None
+
+
+def test_a_search_that_ends_at_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = [put(str(number), 0, 9)._replace(key="config a") for number in range(4)]
+    history.append(read(10, 11, "5")._replace(key="config a"))
+    found = violation(history, ConfigList())
+    assert found is not None
+    assert str(found).startswith("not linearizable")
+    monkeypatch.setattr(checker, "CONFIGURATIONS_MAX", 3)
+    found = violation(history, ConfigList())
+    assert str(found).startswith("undecided after 3 configurations: config a")
 
 
 def simulated(seed: int, operations: int) -> list[Operation]:

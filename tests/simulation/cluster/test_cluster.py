@@ -34,9 +34,9 @@ def test_every_invariant_holds(tmp_path: Path, part: int) -> None:
         setup, script = draw(seed)
         data_dir = tmp_path / str(seed) if seed % ON_DISK_EVERY == 0 else None
         found = violation(setup, script, data_dir=data_dir)
-        if found is not None and data_dir is None:
-            script = shrink(setup, script)
-        assert found is None, f"{found.why}\n\n{as_test(setup, script)}"
+        if found is not None:
+            script = shrink(setup, script, data_dir)
+        assert found is None, f"{found.why}\n\n{as_test(setup, script, found.invariant, on_disk=data_dir is not None)}"
 
 
 def test_a_world_repeats_itself() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,18 +233,18 @@ def test_every_invariant_has_a_defect() -> None:
     assert verified <= {invariant for *_, invariant, _ in DEFECTS}
 
 
-def test_a_failing_seed_shrinks_to_a_short_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_seed_shrinks_to_a_short_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Sessions, "touch", _forgets_contact)
     worlds = (draw(seed) for seed in (4, *range(SEEDS)))
     setup, script = next(world for world in worlds if violation(*world) is not None)
-    shrunk = shrink(setup, script)
-    shown = as_test(setup, shrunk)
+    shrunk = shrink(setup, script, tmp_path)
     found = violation(setup, shrunk)
     assert found is not None
     assert found.invariant == "heartbeating_brokers_stay_unfenced"
+    shown = as_test(setup, shrunk, found.invariant, on_disk=True)
     assert len(shrunk) < len(script)
     assert len(shown.splitlines()) <= LINES_MAX
-    pasted: dict[str, Any] = {"Setup": Setup, "Event": Event, "violation": violation}
+    pasted: dict[str, Any] = {"Setup": Setup, "Event": Event, "Path": Path, "violation": violation}
     exec(shown, pasted)
     with pytest.raises(AssertionError):
-        pasted[f"test_heartbeating_brokers_stay_unfenced_in_seed_{setup.seed}"]()
+        pasted[f"test_heartbeating_brokers_stay_unfenced_in_seed_{setup.seed}"](tmp_path / "pasted")

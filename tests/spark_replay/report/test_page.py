@@ -102,6 +102,7 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
     schema = pq.read_schema(tables / "messages" / "part-0.parquet")
     pq.write_table(pa.Table.from_batches([], schema), folder / "messages.parquet")
     found: dict[str, Any] = write_report(tmp_path / "r.html", tables=folder)
+    assert (tmp_path / "r.html").stat().st_mode & 0o777 == 0o600
     assert found["total"]["frames"] == 0
     assert "Every frame was decoded" in (tmp_path / "r.html").read_text()
 
