@@ -10,7 +10,7 @@ from pathlib import Path
 from mockraft.conformance.verdicts import Run
 
 _FOLDER = resources.files("mockraft.conformance").joinpath("baselines")
-_KEPT = ("name", "area", "rank", "source", "outcome")
+_KEPT = ("name", "area", "rank", "source", "outcome", "reason")
 
 
 def names() -> list[str]:
@@ -24,8 +24,13 @@ def read(name: str) -> Run:
 
 
 def write(found: Run, path: Path) -> None:
-    """Write a run in the short form that `read` accepts: one line per case, without times; no case may have failed."""
-    head = {"target": path.stem, "cluster_id": "", "metadata_version": found.metadata_version}
-    verdicts = [{key: tree[key] for key in _KEPT} for tree in map(asdict, found.verdicts)]
+    """Write a run in the short form that `read` accepts: one line per case, without times and details."""
+    head = {
+        "target": path.stem,
+        "cluster_id": "",
+        "metadata_version": found.metadata_version,
+        "release": found.release,
+    }
+    verdicts = [{key: tree[key] for key in _KEPT if tree[key]} for tree in map(asdict, found.verdicts)]
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in verdicts)
     path.write_text(f'{json.dumps(head)[:-1]}, "verdicts": [\n{lines}\n]}}\n', encoding="utf-8")

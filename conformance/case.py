@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypedDict, TypeVarTuple, Unpack
 
+from mockraft.releases import Behaviour
+
 if TYPE_CHECKING:
     from mockraft.conformance.target import Target
     from mockraft.conformance.world import World
@@ -42,8 +44,11 @@ class Case:
         rank: its importance.
         since: the lowest metadata.version level at which it holds.
         until: the highest.
+        has: only on controllers of releases with this behaviour.
+        lacks: only on controllers of releases without it.
         elr: True (or False): only with (without) eligible leader replicas; None: either.
         alone: no other case may run at the same time: it reads or changes shared state.
+        below_newest: only below the newest metadata.version that the controller supports.
         disruptive: it makes Kafka's controller resign, or leaves something behind.
     """
 
@@ -57,6 +62,9 @@ class Case:
     elr: bool | None = None
     alone: bool = False
     disruptive: bool = False
+    has: Behaviour | None = None
+    lacks: Behaviour | None = None
+    below_newest: bool = False
 
     def misfit(self, target: Target) -> str | None:
         """Return the reason why the case does not apply to this controller; None if it applies."""
@@ -64,6 +72,12 @@ class Case:
         if not self.since <= level <= self.until:
             bound = f"from {self.since}" if level < self.since else f"up to {self.until}"
             return f"holds {bound}; metadata.version is {level}"
+        if self.has is not None and not target.release.has(self.has):
+            return f"since Kafka {self.has.since}: {self.has.rule}"
+        if self.lacks is not None and target.release.has(self.lacks):
+            return f"before Kafka {self.lacks.since}: {self.lacks.rule}"
+        if self.below_newest and level >= target.newest_metadata_version:
+            return f"{level} is the newest metadata.version that it supports"
         if self.elr is not None and self.elr != bool(target.finalized_features.get(ELR, 0)):
             return f"only {'with' if self.elr else 'without'} {ELR}"
         return None
@@ -81,6 +95,9 @@ class Options(TypedDict, total=False):
     elr: bool
     alone: bool
     disruptive: bool
+    has: Behaviour
+    lacks: Behaviour
+    below_newest: bool
 
 
 def case(name: str, source: str, rank: Rank = Rank.MUST, **options: Unpack[Options]) -> Callable[[Trial], Trial]:

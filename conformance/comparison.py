@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
@@ -12,6 +13,12 @@ class Parting(NamedTuple):
 
     mine: Verdict
     theirs: Verdict | None
+
+    @property
+    def is_of_applicability(self) -> bool:
+        """True if the case applies to one of the controllers only."""
+        outcomes = {self.mine.outcome, self.theirs.outcome if self.theirs else Outcome.NOT_APPLICABLE}
+        return Outcome.NOT_APPLICABLE in outcomes
 
 
 def partings(mine: Run, theirs: Run) -> list[Parting]:
@@ -31,4 +38,9 @@ def _parts(mine: Verdict, theirs: Verdict) -> bool:
         return True
     if mine.outcome is not Outcome.FAILED:
         return False
-    return [mine.detail.get(key) for key in ("what", "path")] != [theirs.detail.get(key) for key in ("what", "path")]
+    return _masked(mine.reason) != _masked(theirs.reason)
+
+
+def _masked(reason: str) -> str:
+    """Return a reason without what differs between runs: directory ids, ids and epochs."""
+    return re.sub(r"\d+", "0", re.sub(r"[\w-]{22}", "id", reason))

@@ -13,7 +13,7 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-FETCH_VERSION = 17
+FETCH_VERSION_MAX = 17
 _BYTES = 1 << 20
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
@@ -56,7 +56,8 @@ class Log:
 
     async def _read(self, connection: KafkaConnection, deadline: float) -> bool:
         request = fetch_request(self._target.cluster_id, self._epoch, self.offset, self._last_epoch)
-        answer = await connection.send(request, version=FETCH_VERSION)
+        _, newest = self._target.api_versions[request.api_key]
+        answer = await connection.send(request, version=min(FETCH_VERSION_MAX, newest))
         if answer.error_code:
             code_name = error_codes.name(answer.error_code)
             raise CannotConnectError(

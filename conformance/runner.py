@@ -76,7 +76,8 @@ async def run(
                 await judge(number, case)
     finally:
         await log.close()
-    found = Run(target.bootstrap, target.cluster_id, target.metadata_version, time.monotonic() - began)
+    found = Run(target.bootstrap, target.cluster_id, target.metadata_version, target.release_text)
+    found.seconds = time.monotonic() - began
     found.verdicts = [verdicts[case.name] for case in chosen]
     return found
 
@@ -91,7 +92,7 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
     world = World(target, log, identities, alone=case.alone)
     try:
         async with asyncio.timeout(CASE_TIMEOUT_S):
-            await case.trial(world)
+            await _tried(case, world)
         verdict.outcome = Outcome.PASSED
     except NotApplicableError as error:
         verdict.reason = str(error)
@@ -114,6 +115,14 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
         await world.close()
         verdict.seconds = round(time.monotonic() - began, 3)
     return verdict
+
+
+async def _tried(case: Case, world: World) -> None:
+    """Run a case; of several tasks' errors raise the first."""
+    try:
+        await case.trial(world)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 def _plain(tree: object) -> object:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from mockraft.conformance.requests import Tree, request
+from mockraft.releases import SUPPORTED, Release, release
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection, UnsupportedVersionError, connect
 from mockraft.wire.errors import WireError
@@ -51,6 +52,26 @@ class Target:
         """The finalized level of metadata.version."""
         return self.finalized_features.get(METADATA_VERSION, 0)
 
+    @property
+    def release(self) -> Release:
+        """The newest release of Kafka whose controllers support no higher metadata.version."""
+        known = [release(version) for version in SUPPORTED]
+        return next((each for each in reversed(known) if _highest(each) <= self.newest_metadata_version), known[0])
+
+    @property
+    def newest_metadata_version(self) -> int:
+        """The highest level of metadata.version that it supports."""
+        return self.supported_features.get(METADATA_VERSION, (0, 0))[1]
+
+    @property
+    def release_text(self) -> str:
+        """The release by its name, and "almost" if its APIs or features are others."""
+        is_exact = (self.api_versions, self.supported_features) == (
+            self.release.api_versions,
+            self.release.feature_ranges(),
+        )
+        return f"{'' if is_exact else 'almost '}Kafka {self.release.name}"
+
     async def open(self) -> KafkaConnection:
         """Open a new connection without a handshake. Raises CannotConnectError."""
         try:
@@ -59,6 +80,10 @@ class Target:
             raise CannotConnectError(
                 f"{error}. Is a controller listening there? --bootstrap takes the address of its CONTROLLER listener."
             ) from None
+
+
+def _highest(of: Release) -> int:
+    return of.feature_ranges()[METADATA_VERSION][1]
 
 
 async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:

@@ -37,11 +37,12 @@ class Verdict:
 
 @dataclass
 class Run:
-    """All verdicts of a run, in the order of the suite, and the controller under test."""
+    """All verdicts of a run, in the order of the suite, and the controller under test; `release` as `release_text`."""
 
     target: str
     cluster_id: str
     metadata_version: int
+    release: str = ""
     seconds: float = 0.0
     verdicts: list[Verdict] = field(default_factory=list)
 

@@ -16,6 +16,7 @@ from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.records import Expected
 from mockraft.conformance.requests import Tree, feature_ranges, request
 from mockraft.conformance.target import Target
+from mockraft.conformance.versioned_fields import absent_field
 from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError
@@ -82,10 +83,15 @@ class World:
     async def send(self, api: str, fields: Tree | None = None, *, answer: object = ANYTHING, version: int = -1) -> Tree:
         """Send a request (a JSON tree; omitted fields have Kafka's defaults) and expect this response.
 
-        `version` defaults to the newest that both sides support. Returns the response as JSON.
+        `version` defaults to the newest that both sides support. Returns the response as JSON. NotApplicableError if
+        that version lacks a field of the request or of the expected response.
         """
         tree = fields or {}
-        version = self._version(api, version)
+        is_negotiated, version = version < 0, self._version(api, version)
+        if is_negotiated and version < messages.by_name(f"{api}Request").max_version:
+            for message_name, content in ((f"{api}Request", tree), (f"{api}Response", answer)):
+                if absent := absent_field(message_name, content, version):
+                    raise NotApplicableError(f"{message_name} {version}, the newest there, has no {absent}")
         message = request(api, tree, version)
         got = None
         for _ in range(_ATTEMPTS):

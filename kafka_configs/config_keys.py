@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple, TypedDict
 
-from mockraft.releases import release
+from mockraft.releases import Behaviour, Release, release
+
+DEFAULT: Final = release()
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -61,9 +63,14 @@ class Synonym(NamedTuple):
     factor: int
 
 
+def resource_types(of: Release) -> frozenset[int]:
+    """Return the types of resources that have configs in a release."""
+    return RESOURCE_TYPES if of.has(Behaviour.GROUPS_HAVE_CONFIGS) else RESOURCE_TYPES - {GROUP}
+
+
 @cache
-def keys(resource_type: int) -> Mapping[str, ConfigKey]:
-    """Return the keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
+def keys(resource_type: int, of: Release = DEFAULT) -> Mapping[str, ConfigKey]:
+    """Return a release's keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
     if resource_type not in _TABLES:
         return {}
     return {
@@ -75,16 +82,16 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
             row.get("validator"),
             row.get("update_mode"),
         )
-        for row in release().config_tables[_TABLES[resource_type]]
+        for row in of.config_tables[_TABLES[resource_type]]
     }
 
 
 @cache
-def topic_synonyms() -> Mapping[str, Sequence[Synonym]]:
-    """Return the broker keys behind each topic key, the strongest first."""
+def topic_synonyms(of: Release = DEFAULT) -> Mapping[str, Sequence[Synonym]]:
+    """Return the broker keys behind each topic key of a release, the strongest first."""
     return {
         name: [Synonym(row["name"], row["times"]) for row in rows]
-        for name, rows in release().config_tables["topic_synonyms"].items()
+        for name, rows in of.config_tables["topic_synonyms"].items()
     }
 
 

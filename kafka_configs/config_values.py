@@ -6,7 +6,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final
 
-from mockraft.kafka_configs.config_keys import ConfigKey, Validator, keys
+from mockraft.kafka_configs.config_keys import DEFAULT, ConfigKey, Validator, keys
+from mockraft.releases import Release
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import double_text, parse_integer, split_trimmed, trim
@@ -61,23 +62,23 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def parse_all(resource_type: int, values: Mapping[str, str]) -> dict[str, Any]:
+def parse_all(resource_type: int, values: Mapping[str, str], of: Release = DEFAULT) -> dict[str, Any]:
     """Parse and check every key's value, given or default, in the order of the keys. Raises ApiError at once.
 
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.
     """
-    defaults = _defaults(resource_type)
+    defaults = _defaults(resource_type, of)
     if not values:
         return {**defaults}
     return {
         **defaults,
-        **{name: parse(key, values[name]) for name, key in keys(resource_type).items() if name in values},
+        **{name: parse(key, values[name]) for name, key in keys(resource_type, of).items() if name in values},
     }
 
 
 @cache
-def _defaults(resource_type: int) -> Mapping[str, Any]:
-    return {name: parse(key, key.default) for name, key in keys(resource_type).items()}
+def _defaults(resource_type: int, of: Release) -> Mapping[str, Any]:
+    return {name: parse(key, key.default) for name, key in keys(resource_type, of).items()}
 
 
 def parse(key: ConfigKey, text: str | None) -> Any:

@@ -9,9 +9,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from mockraft.kafka_configs import config_keys
-from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigKey
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT, GROUP, TOPIC, ConfigKey
 from mockraft.kafka_configs.config_values import ConfigSource, converted, parse
 from mockraft.kafka_configs.dynamic_configs import LISTENER_KEY, usable
+from mockraft.releases import Release
 from mockraft.wire.java_values import double_text
 
 _TYPES: Final = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
@@ -51,18 +52,24 @@ class DescribedConfig(NamedTuple):
         return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT
 
 
-Layers = Sequence[tuple[Mapping[str, str], ConfigSource]]
-"""Broker values by key and their sources, the strongest first."""
+class Layers(NamedTuple):
+    """Broker values by key and their sources, the strongest first, in a node of a release."""
+
+    values: Sequence[tuple[Mapping[str, str], ConfigSource]]
+    of: Release = DEFAULT
 
 
-def layers_of(own: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str]) -> Layers:
+def layers_of(
+    own: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str], of: Release = DEFAULT
+) -> Layers:
     """Return the layers of a node: its own, the cluster-wide, its server.properties' and default values."""
-    return (
+    values = (
         (usable(own, per_broker=True), ConfigSource.DYNAMIC_BROKER),
         (usable(cluster, per_broker=False), ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (static, ConfigSource.STATIC_BROKER),
-        (_defaults(), ConfigSource.DEFAULT),
+        (_defaults(of), ConfigSource.DEFAULT),
     )
+    return Layers(values, of)
 
 
 def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
@@ -70,7 +77,7 @@ def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list
     merged = _merged(layers)
     return [
         _described(resource_type, key, own, layers, merged)
-        for _, key in sorted(config_keys.keys(resource_type).items())
+        for _, key in sorted(config_keys.keys(resource_type, layers.of).items())
         if not key.internal or key.name in own
     ]
 
@@ -78,16 +85,19 @@ def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list
 def describe_node(layers: Layers) -> list[DescribedConfig]:
     """Return all configs of a node, sorted by name, including values of unknown keys."""
     merged = _merged(layers)
-    keys = config_keys.keys(BROKER)
+    keys = config_keys.keys(BROKER, layers.of)
     names = {name for name, key in keys.items() if not key.internal}
-    names |= {name for values, source in layers if source != ConfigSource.DEFAULT for name in values}
+    names |= {name for values, source in layers.values if source != ConfigSource.DEFAULT for name in values}
     return [_described_broker(name, merged.get(name), layers) for name in sorted(names)]
 
 
 def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
     """Return the configs that are set for all brokers, sorted by name, without those that cannot be."""
-    kept = [layer for layer in layers if layer[1] == ConfigSource.DYNAMIC_DEFAULT_BROKER]
-    return [_described_broker(name, value, kept, parsed=False) for name, value in sorted(kept[0][0].items())]
+    kept = [layer for layer in layers.values if layer[1] == ConfigSource.DYNAMIC_DEFAULT_BROKER]
+    return [
+        _described_broker(name, value, Layers(kept, layers.of), parsed=False)
+        for name, value in sorted(kept[0][0].items())
+    ]
 
 
 def as_string(config: DescribedConfig) -> DescribedConfig:
@@ -100,7 +110,7 @@ def _described(
 ) -> DescribedConfig:
     value = own.get(key.name)
     if value is None:
-        value = _inherited(resource_type, key, merged)
+        value = _inherited(resource_type, key, merged, layers.of)
     shown = None if key.is_sensitive else _shown(key, value)
     synonyms = _synonyms_of(resource_type, key, layers)
     if key.name in own:
@@ -108,9 +118,9 @@ def _described(
     return DescribedConfig(key.name, shown, _type_number(key), key.is_sensitive, False, synonyms)
 
 
-def _inherited(resource_type: int, key: ConfigKey, merged: Mapping[str, str]) -> str | None:
+def _inherited(resource_type: int, key: ConfigKey, merged: Mapping[str, str], of: Release) -> str | None:
     if resource_type == TOPIC:
-        for synonym in config_keys.topic_synonyms().get(key.name, ()):
+        for synonym in config_keys.topic_synonyms(of).get(key.name, ()):
             if synonym.name in merged:
                 return converted(merged[synonym.name], synonym.factor)
     return merged.get(f"group.{key.name}", key.default) if resource_type == GROUP else key.default
@@ -118,17 +128,17 @@ def _inherited(resource_type: int, key: ConfigKey, merged: Mapping[str, str]) ->
 
 def _synonyms_of(resource_type: int, key: ConfigKey, layers: Layers) -> list[SynonymValue]:
     if resource_type == TOPIC:
-        behind = config_keys.topic_synonyms().get(key.name)
+        behind = config_keys.topic_synonyms(layers.of).get(key.name)
         return list(_synonyms(behind[0].name, layers, key.is_sensitive)) if behind else []
     if resource_type == GROUP:
-        if f"group.{key.name}" in config_keys.keys(BROKER):
+        if f"group.{key.name}" in config_keys.keys(BROKER, layers.of):
             return list(_synonyms(f"group.{key.name}", layers, key.is_sensitive))
         return [] if key.default is None else [SynonymValue(key.name, key.default, ConfigSource.DEFAULT)]
     return []
 
 
 def _described_broker(name: str, value: str | None, layers: Layers, *, parsed: bool = True) -> DescribedConfig:
-    keys = config_keys.keys(BROKER)
+    keys = config_keys.keys(BROKER, layers.of)
     key = next((keys[each] for each in (name, *_same(name)) if each in keys), None)
     is_sensitive = key is None or key.is_sensitive
     if key is None or is_sensitive:
@@ -143,7 +153,7 @@ def _described_broker(name: str, value: str | None, layers: Layers, *, parsed: b
 def _synonyms(name: str, layers: Layers, is_sensitive: bool) -> Iterator[SynonymValue]:
     """Return the values from the first one of that very name on (ConfigHelper.configSynonyms)."""
     is_met = False
-    for values, source in layers:
+    for values, source in layers.values:
         for synonym in _same(name):
             is_met = is_met or (synonym == name and synonym in values)
             if is_met and synonym in values:
@@ -162,13 +172,13 @@ def _same(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _defaults() -> Mapping[str, str]:
-    return {key.name: key.default for key in config_keys.keys(BROKER).values() if key.default is not None}
+def _defaults(of: Release) -> Mapping[str, str]:
+    return {key.name: key.default for key in config_keys.keys(BROKER, of).values() if key.default is not None}
 
 
 def _merged(layers: Layers) -> dict[str, str]:
     merged: dict[str, str] = {}
-    for values, _ in reversed(layers):
+    for values, _ in reversed(layers.values):
         merged.update(values)
     return merged
 

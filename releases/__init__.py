@@ -6,6 +6,7 @@
 - features and metadata versions, also the unstable ones (`Feature`, `MetadataVersion` of Kafka);
 - configuration keys with their defaults and validators (`KafkaConfig`, `LogConfig` and others);
 - error codes and their texts (`Errors`), and the versions of each API on the controller's listener (`ApiKeys`);
+- rules of the controller that came with a release (`Behaviour`);
 - message specs. Only the newest release has all of its files; an older one has the files that differ from those of the
   next newer release, and the names of those that it lacks.
 
@@ -14,6 +15,7 @@ that the newest release has dropped are read from older ones (`wire.older_versio
 package of ours but the data.
 """
 
+from mockraft.releases.behaviour import Behaviour
 from mockraft.releases.release import DEFAULT, NEWEST, SUPPORTED, Feature, MetadataVersion, Release, release
 
-__all__ = ["DEFAULT", "NEWEST", "SUPPORTED", "Feature", "MetadataVersion", "Release", "release"]
+__all__ = ["DEFAULT", "NEWEST", "SUPPORTED", "Behaviour", "Feature", "MetadataVersion", "Release", "release"]

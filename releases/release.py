@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from mockraft.releases import specs
+from mockraft.releases.behaviour import Behaviour
 
 SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
 """The Kafka versions behind the supported releases, the oldest first."""
@@ -134,6 +135,10 @@ class Release:
     def is_since(self, name: str) -> bool:
         """Return True if this is the release of that name ("4.1") or a later one."""
         return specs.sort_key(self.kafka_version) >= specs.sort_key(name)
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if its controllers follow this rule."""
+        return self.is_since(behaviour.since)
 
     def _metadata_versions(self, table: str) -> Mapping[int, MetadataVersion]:
         rows = self._features[table]

@@ -79,4 +79,4 @@ def _kraft_version(ctx: RequestContext) -> int:
     return 1 if ctx.broker.observer.voters else 0
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error, max_version=4)

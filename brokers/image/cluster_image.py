@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mockraft.wire.records.topic_record import TopicRecord
     from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+    from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
     from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 K = TypeVar("K")
@@ -145,6 +146,9 @@ class ClusterImage:
     def _controller(self, record: RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = ControllerNode.from_record(record)
 
+    def _controller_left(self, record: UnregisterControllerRecord) -> None:
+        self.controllers.pop(record.controller_id, None)
+
     def _topic(self, record: TopicRecord) -> None:
         topic = Topic(record.name, record.topic_id, {})
         self.topics[record.topic_id] = self.topics_by_name[record.name] = topic
@@ -206,6 +210,7 @@ APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {
     "UnfenceBrokerRecord": ClusterImage._unfence,
     "UnregisterBrokerRecord": ClusterImage._unregister,
     "RegisterControllerRecord": ClusterImage._controller,
+    "UnregisterControllerRecord": ClusterImage._controller_left,
     "TopicRecord": ClusterImage._topic,
     "RemoveTopicRecord": ClusterImage._remove_topic,
     "PartitionRecord": ClusterImage._partition,

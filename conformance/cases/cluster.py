@@ -6,6 +6,7 @@ from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import NOT_EMPTY, above, expect
 from mockraft.conformance.records import partition_change, record
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 UNREGISTERED = "ReplicationControlManager.handleBrokerUnregistered"
@@ -82,12 +83,28 @@ async def broker_that_is_unregistered_leaves_its_partitions_first(world: World) 
     await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), record("UnregisterBroker", brokerId=a.id))
 
 
-@case("a broker that nobody registered cannot be unregistered", "ClusterControlManagerTest.testUnregister")
+@case(
+    "a broker that nobody registered cannot be unregistered",
+    "ClusterControlManagerTest.testUnregister",
+    has=Behaviour.UNKNOWN_BROKER_IS_NAMED,
+)
 async def unregistered_broker_cannot_be_unregistered(world: World) -> None:
     broker_id = world.identities.broker_id()
     message = f"Broker ID {broker_id} is not currently registered"
     refused = {"errorCode": codes.BROKER_ID_NOT_REGISTERED, "errorMessage": message}
     await world.send("UnregisterBroker", {"brokerId": broker_id}, answer=refused)
+    await world.wrote()
+
+
+@case(
+    "a broker that nobody registered is refused without a message",
+    "ClusterControlManagerTest.testUnregister",
+    Rank.QUIRK,
+    lacks=Behaviour.UNKNOWN_BROKER_IS_NAMED,
+)
+async def unregistered_broker_is_refused_without_message(world: World) -> None:
+    refused = {"errorCode": codes.BROKER_ID_NOT_REGISTERED, "errorMessage": ""}
+    await world.send("UnregisterBroker", {"brokerId": world.identities.broker_id()}, answer=refused)
     await world.wrote()
 
 

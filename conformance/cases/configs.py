@@ -10,6 +10,7 @@ from mockraft.conformance.expectation import GOOD, MISSING, Fields, InAnyOrder, 
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 MANAGER = "ConfigurationControlManager"
@@ -131,7 +132,7 @@ NAME_REFUSALS: list[tuple[str, int, str, int]] = [
 VALUE_REFUSALS: list[tuple[str, str, str | None, object]] = [
     ("an unknown key", "no.such", "1", "Unknown topic config name: no.such"),
     ("a value that is no number", "retention.ms", "soon", "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
-    ("a value below its least", "segment.bytes", "14", like("Invalid value 14 for configuration segment.bytes: .*")),
+    ("a value below its least", "segment.bytes", "13", like("Invalid value 13 for configuration segment.bytes: .*")),
     ("an unknown word", "compression.type", "zip", like("Invalid value zip for configuration compression.type: .*")),
 ]  # fmt: skip
 
@@ -231,13 +232,20 @@ async def bad_client_metrics_are_refused(world: World) -> None:
         await alter(world, resource(CLIENT_METRICS, world.name("m"), (SET, key, value)), answer=[refused(code)])
 
 
-@case("a group's configs are checked", "KIP-848, GroupConfig", Rank.SHOULD)
+@case("a group's configs are checked", "KIP-848, GroupConfig", Rank.SHOULD, has=Behaviour.GROUPS_HAVE_CONFIGS)
 async def groups_configs_are_checked(world: World) -> None:
     name = world.name("g")
     await alter(world, resource(GROUP, name, (SET, "consumer.session.timeout.ms", "50000")), answer=[GOOD])
     await world.wrote(written(GROUP, name, "consumer.session.timeout.ms", "50000"))
     for key, value in (("consumer.heartbeat.interval.ms", "4999"), ("no.such", "1")):
         await alter(world, resource(GROUP, name, (SET, key, value)), answer=[refused(codes.INVALID_CONFIG)])
+    await world.wrote()
+
+
+@case("groups have no configs", "ConfigResource.Type", Rank.SHOULD, lacks=Behaviour.GROUPS_HAVE_CONFIGS)
+async def groups_have_no_configs(world: World) -> None:
+    answer = [refused(codes.UNSUPPORTED_VERSION, "Unknown resource type 32.")]
+    await alter(world, resource(GROUP, world.name("g"), (SET, "consumer.session.timeout.ms", "50000")), answer=answer)
     await world.wrote()
 
 

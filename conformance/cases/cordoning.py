@@ -11,6 +11,7 @@ from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, refused
 from mockraft.conformance.records import broker_change, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 HEARTBEAT = "KIP-1066, BrokerHeartbeatRequest v2"
@@ -101,18 +102,63 @@ async def cordoned_directories_are_not_looked_at_before_metadata_version_30(worl
     await world.wrote()
 
 
-@case("a topic may be assigned to a broker with all directories cordoned", IN_SPITE_OF_KIP, Rank.QUIRK, since=30)
+@case(
+    "a topic may be assigned to a broker with all directories cordoned",
+    IN_SPITE_OF_KIP,
+    Rank.QUIRK,
+    since=30,
+    lacks=Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS,
+)
 async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: World) -> None:
     a = await world.broker(cordoned=[0])
     await create(world, world.creatable("t", [a]), answer=[{"errorCode": 0}])
     await world.wrote(record("Topic"), record("Partition", leader=a.id, directories=a.dirs))
 
 
-@case("a partition may be moved to a broker with all directories cordoned", IN_SPITE_OF_KIP, Rank.QUIRK, since=30)
+@case(
+    "a partition may be moved to a broker with all directories cordoned",
+    IN_SPITE_OF_KIP,
+    Rank.QUIRK,
+    since=30,
+    lacks=Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS,
+)
 async def partition_may_be_moved_to_broker_with_all_directories_cordoned(world: World) -> None:
     a, b = await world.broker(), await world.broker(cordoned=[0])
     topic = await world.topic([a])
     await move(world, topic.name, [b])
+
+
+@case(
+    "no topic is assigned to a broker with all directories cordoned",
+    "KAFKA-20441",
+    since=30,
+    has=Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS,
+)
+async def no_topic_is_assigned_to_broker_with_all_directories_cordoned(world: World) -> None:
+    a = await world.broker(cordoned=[0])
+    await create(world, world.creatable("t", [a]), answer=[refuses_cordoned(a)])
+    await world.wrote()
+
+
+@case(
+    "no partition is moved to a broker with all directories cordoned",
+    "KAFKA-20441",
+    since=30,
+    has=Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS,
+)
+async def no_partition_is_moved_to_broker_with_all_directories_cordoned(world: World) -> None:
+    a, b = await world.broker(), await world.broker(cordoned=[0])
+    topic = await world.topic([a])
+    partition = {"partitionIndex": 0, "replicas": [b.id]}
+    request: Tree = {"timeoutMs": 10_000, "topics": [{"name": topic.name, "partitions": [partition]}]}
+    answer = {"responses": [{"partitions": [refuses_cordoned(b)]}]}
+    await world.send("AlterPartitionReassignments", request, answer=answer)
+    await world.wrote()
+
+
+def refuses_cordoned(broker: Broker) -> Fields:
+    message = f"The manual partition assignment includes broker {broker.id}, but all its log directories are cordoned."
+    return refused(codes.INVALID_REPLICA_ASSIGNMENT, message)
 
 
 @case("a broker with all directories cordoned goes on leading", HEARTBEAT, since=30)
@@ -135,10 +181,17 @@ async def cordoned_log_dirs_must_be_a_subset_of_log_dirs(world: World) -> None:
     await alter(world, a, " ", GOOD)
 
 
-@case("cordoned.log.dirs cannot be set before metadata.version 30", "KIP-1066", until=29)
+@case("cordoned.log.dirs cannot be set before metadata.version 30", "KIP-1066", until=29, has=Behaviour.CORDONING)
 async def cordoned_log_dirs_cannot_be_set_before_metadata_version_30(world: World) -> None:
     a = await world.broker()
     message = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
     for value in ("/a", "", None):
         await alter(world, a, value, refused(codes.INVALID_CONFIG, message))
     await world.wrote()
+
+
+@case("cordoned.log.dirs is a key like any unknown one", "KIP-1066", Rank.QUIRK, lacks=Behaviour.CORDONING)
+async def cordoned_log_dirs_is_key_like_any_unknown_one(world: World) -> None:
+    a = await world.broker()
+    await alter(world, a, "/a", {"errorCode": 0})
+    await world.wrote(record("Config", resourceName=str(a.id), name="cordoned.log.dirs", value="/a"))

@@ -7,6 +7,7 @@ from mockraft.conformance.cases.configs import BROKER, CLIENT_METRICS, GROUP, SE
 from mockraft.conformance.expectation import ANYTHING, eventually
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 SOURCE = "ConfigHelper.handleDescribeConfigsRequest"
@@ -69,7 +70,7 @@ async def controller_describes_no_broker_but_itself(world: World) -> None:
     await describe(world, BROKER, "x", answer={"errorCode": codes.INVALID_REQUEST, "configs": []})
 
 
-@case("client metrics and groups are described", "KIP-714, KIP-848", Rank.SHOULD)
+@case("client metrics and groups are described", "KIP-714, KIP-848", Rank.SHOULD, has=Behaviour.GROUPS_HAVE_CONFIGS)
 async def client_metrics_and_groups_are_described(world: World) -> None:
     name = world.name("m")
     await alter(world, resource(CLIENT_METRICS, name, (SET, "interval.ms", "100")), answer=[{"errorCode": 0}])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, expect, like
+from mockraft.conformance.expectation import ANYTHING, either, expect, like
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "FeatureControlManagerTest"
@@ -87,7 +88,7 @@ async def lower_level_by_upgrade_is_refused(world: World) -> None:
     await update(world, (METADATA, world.level - 1, UPGRADE), answer=refused(like(f".*{message}")), validateOnly=True)
 
 
-@case("a higher level by a downgrade is refused", f"{TEST}.testCannotDowngradeToHigherVersion", until=29)
+@case("a higher level by a downgrade is refused", f"{TEST}.testCannotDowngradeToHigherVersion", below_newest=True)
 async def higher_level_by_downgrade_is_refused(world: World) -> None:
     for kind in (SAFE, UNSAFE):
         answer = refused(like(".*Can't downgrade to a newer version."))
@@ -98,11 +99,29 @@ async def higher_level_by_downgrade_is_refused(world: World) -> None:
     "a safe downgrade that would lose metadata is refused",
     f"{TEST}.testCannotUseSafeDowngradeIfMetadataChanged",
     since=8,
+    has=Behaviour.DOWNGRADE_NAMES_BOTH_LEVELS,
 )
 async def safe_downgrade_that_would_lose_metadata_is_refused(world: World) -> None:
     message = "Refusing to perform the requested downgrade because it might delete metadata information."
     answer = refused(like(f".*Unsupported metadata.version downgrade from {world.level} to 7. {message}"))
     await update(world, (METADATA, 7, SAFE), answer=answer, validateOnly=True)
+
+
+@case(
+    "a downgrade that would lose metadata names the wanted level",
+    f"{TEST}.testCannotUseSafeDowngradeIfMetadataChanged",
+    since=8,
+    lacks=Behaviour.DOWNGRADE_NAMES_BOTH_LEVELS,
+)
+async def downgrade_that_would_lose_metadata_names_wanted_level(world: World) -> None:
+    reasons = {
+        SAFE: "Refusing to perform the requested downgrade because it might delete metadata information.",
+        UNSAFE: "Unsafe metadata downgrade is not supported in this version.",
+    }
+    for kind, reason in reasons.items():
+        message = like(f".*Invalid metadata.version 7. {reason}")
+        answer = either({"results": [{"feature": METADATA, "errorMessage": message}]}, {"errorMessage": message})
+        await update(world, (METADATA, 7, kind), answer=answer, version=1, validateOnly=True)
 
 
 @case(
@@ -115,7 +134,7 @@ async def unsafe_downgrade_that_would_lose_metadata_is_refused(world: World) -> 
     await update(world, (METADATA, 7, UNSAFE), answer=refused(message), validateOnly=True)
 
 
-@case("a broker that does not know a level holds it up", f"{TEST}.testUpdateFeatures", until=29, alone=True)
+@case("a broker that does not know a level holds it up", f"{TEST}.testUpdateFeatures", alone=True, below_newest=True)
 async def broker_that_does_not_know_level_holds_it_up(world: World) -> None:
     a = await world.register(features=world.features(metadata_version=(world.level, world.level)))
     answer = refused(like(f".*Broker {a.id} only supports versions {world.level}"))
@@ -128,7 +147,7 @@ async def eligible_leaders_need_metadata_version_of_23(world: World) -> None:
     await update(world, ("eligible.leader.replicas.version", 1, UPGRADE), answer=answer, validateOnly=True)
 
 
-@case("kraft.version does not go down", "KIP-853", Rank.SHOULD)
+@case("kraft.version does not go down", "KIP-853", Rank.SHOULD, has=Behaviour.KRAFT_VERSION_STAYS)
 async def kraft_version_does_not_go_down(world: World) -> None:
     response = await world.send("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
     levels = {each["name"]: each["maxVersionLevel"] for each in response["finalizedFeatures"]}
@@ -137,6 +156,11 @@ async def kraft_version_does_not_go_down(world: World) -> None:
         await update(world, ("kraft.version", 0, SAFE), answer=answer, validateOnly=True)
     else:
         expect("kraft.version", 0, levels.get("kraft.version", 0))
+
+
+@case("an update of kraft.version changes nothing", "KIP-853", Rank.QUIRK, lacks=Behaviour.KRAFT_VERSION_STAYS)
+async def update_of_kraft_version_changes_nothing(world: World) -> None:
+    await update(world, ("kraft.version", 0, SAFE), validateOnly=True)
 
 
 @case("features are told one by one in version 1", "UpdateFeaturesResponse.json", Rank.SHOULD)

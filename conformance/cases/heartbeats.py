@@ -7,6 +7,7 @@ from mockraft.conformance.cases.topics import create
 from mockraft.conformance.records import Expected, broker_change, partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 EPOCH_BUMP = "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded"
@@ -160,7 +161,11 @@ async def replica_that_is_not_in_sync_does_not_lead_when_it_comes_back(world: Wo
     await world.wrote(unfenced(a))
 
 
-@case("a replica that is not in sync leads an unclean topic when it comes back", "PartitionChangeBuilder")
+@case(
+    "a replica that is not in sync leads an unclean topic when it comes back",
+    "PartitionChangeBuilder",
+    has=Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG,
+)
 async def replica_that_is_not_in_sync_leads_unclean_topic_when_it_comes_back(world: World) -> None:
     topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
     await world.fence(a, b)
@@ -168,6 +173,18 @@ async def replica_that_is_not_in_sync_leads_unclean_topic_when_it_comes_back(wor
     with_elr: Tree = {"eligibleLeaderReplicas": [], "lastKnownElr": []} if world.level >= 26 else {}
     change = {"isr": [a.id], "leader": a.id, "leaderRecoveryState": 1, **with_elr}
     await world.wrote(unfenced(a), partition_change(topic.id, **change))
+
+
+@case(
+    "a replica that is not in sync leads nothing when it comes back",
+    "ReplicationControlManager.uncleanLeaderElectionEnabledForTopic",
+    lacks=Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG,
+)
+async def replica_that_is_not_in_sync_leads_nothing_when_it_comes_back(world: World) -> None:
+    _topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
+    await world.fence(a, b)
+    await world.heartbeat(a, answer=RUNNING)
+    await world.wrote(unfenced(a))
 
 
 @case("a running broker that leads nothing may shut down at once, and is fenced", STATES)

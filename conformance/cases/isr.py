@@ -6,6 +6,7 @@ from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, Topic, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest"
@@ -188,7 +189,11 @@ async def unregistered_broker_may_not_join_isr(world: World) -> None:
     await world.propose_isr(topic, [a, b], answer=result(codes.INELIGIBLE_REPLICA))
 
 
-@case("a leader that was elected uncleanly tells that it has recovered", "KIP-704")
+@case(
+    "a leader that was elected uncleanly tells that it has recovered",
+    "KIP-704",
+    has=Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG,
+)
 async def uncleanly_elected_leader_reports_recovery(world: World) -> None:
     topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
     await world.fence(a, b)

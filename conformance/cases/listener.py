@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, Only, expect
 from mockraft.conformance.raw_bytes import CORRELATION_ID, Fate, answered, fate, framed, header, written
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -18,14 +18,6 @@ PARSING = "RequestContext.parseRequest"
 KIP_511 = "KIP-511, ApiVersionsRequest.isValid"
 HEARTBEAT = written("BrokerHeartbeat", {"brokerId": 99, "brokerEpoch": 5}, 1)[4:]
 STALE = {"correlationId": CORRELATION_ID, "errorCode": codes.STALE_BROKER_EPOCH}
-LISTED: dict[int, tuple[int, int]] = {
-    1: (4, 18), 17: (0, 1), 18: (0, 4), 19: (2, 7), 20: (1, 6), 29: (1, 3), 30: (1, 3), 31: (1, 3), 32: (1, 4), 33: (0, 2),
-    36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0),
-    49: (0, 1), 50: (0, 0), 51: (0, 0), 52: (0, 2), 53: (0, 1), 54: (0, 1), 55: (0, 2), 56: (2, 3), 57: (0, 2), 58: (0, 0),
-    59: (0, 1), 60: (0, 2), 62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0), 70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0),
-    82: (0, 0),
-}  # fmt: skip
-"""The APIs of 4.3.1: API key → versions."""
 
 
 def closed(frames: int = 0) -> Callable[[Fate], None]:
@@ -88,10 +80,11 @@ async def request_may_come_byte_by_byte_or_with_others_in_one_segment(world: Wor
 
 @case("a version of ApiVersions of the future is answered in version 0", "KIP-511")
 async def version_of_apiversions_of_future_is_answered_in_version_0(world: World) -> None:
-    for version, body in ((5, b"\0\1\1\0"), (32767, b"\0what a later client might say")):
+    newest = world.target.api_versions[api_keys.API_VERSIONS][1]
+    for version, body in ((newest + 1, b"\0\1\1\0"), (32767, b"\0what a later client might say")):
         found = await fate(world.target, framed(header(18, version) + body))
         expect("whether the connection lives", True, found.is_open)
-        offered = [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]
+        offered = [{"apiKey": 18, "minVersion": 0, "maxVersion": newest}]
         refused = {"errorCode": codes.UNSUPPORTED_VERSION, "apiKeys": offered}
         expect("the answer", refused, answered("ApiVersions", 0, found.frames[0]))
 
@@ -120,12 +113,14 @@ async def api_versions(world: World, version: int) -> Tree:
 
 @case("the APIs of the controller listener are offered in Kafka's versions", "ApiKeys.controllerApis")
 async def apis_of_controller_listener_are_offered_in_kafkas_versions(world: World) -> None:
-    response = await api_versions(world, 4)
+    response = await api_versions(world, 3)
     offered = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in response["apiKeys"]}
-    expected = {api_keys.name(key): f"{low}-{high}" for key, (low, high) in LISTED.items()}
-    expect("the APIs", expected, {api_keys.name(key): f"{low}-{high}" for key, (low, high) in offered.items()})
+    release = world.target.release
+    expected = {api_keys.name(key): f"{low}-{high}" for key, (low, high) in release.api_versions.items()}
     expect(
-        "APIs that Kafka's controller does not offer", [], [api_keys.name(key) for key in offered if key not in LISTED]
+        f"the APIs of Kafka {release.name}",
+        Only(expected),
+        {api_keys.name(key): f"{low}-{high}" for key, (low, high) in offered.items()},
     )
 
 

@@ -10,6 +10,7 @@ from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.cases.topics import counted, create
 from mockraft.conformance.expectation import ANYTHING, NotApplicableError, expect, refused
 from mockraft.conformance.world import Broker, World, ids
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "StripedReplicaPlacerTest"
@@ -85,13 +86,18 @@ async def fenced_broker_follows_only_if_needed(world: World, _test: str, running
     expect("where it stands", [bool(count)] * 6, following)
 
 
-@case("more replicas than brokers are refused", f"{TEST}.testNotEnoughBrokers", alone=True)
+@case("more replicas than brokers are refused", f"{TEST}.testNotEnoughBrokers", alone=True, has=Behaviour.CORDONING)
 async def more_replicas_than_brokers_are_refused(world: World) -> None:
     await only_mine(world, *await world.brokers(2))
     await refuse(world, 1, 3, TOO_FEW.format(wanted=3, found=2))
 
 
-@case("a topic cannot be placed while all brokers are fenced", f"{TEST}.testAllBrokersFenced", alone=True)
+@case(
+    "a topic cannot be placed while all brokers are fenced",
+    f"{TEST}.testAllBrokersFenced",
+    alone=True,
+    has=Behaviour.CORDONING,
+)
 async def topic_cannot_be_placed_while_all_brokers_are_fenced(world: World) -> None:
     a = await world.broker()
     await only_mine(world, a)
@@ -101,6 +107,23 @@ async def topic_cannot_be_placed_while_all_brokers_are_fenced(world: World) -> N
         "directories cordoned."
     )
     await refuse(world, 1, 1, message)
+
+
+@case(
+    "a refused placement names no cordoned directories",
+    "StripedReplicaPlacer",
+    Rank.SHOULD,
+    lacks=Behaviour.CORDONING,
+    alone=True,
+)
+async def refused_placement_names_no_cordoned_directories(world: World) -> None:
+    brokers = await world.brokers(2)
+    await only_mine(world, *brokers)
+    prefix = "Unable to replicate the partition {} time(s): "
+    few = "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered."
+    await refuse(world, 1, 3, prefix.format(3) + few)
+    await world.fence(*brokers)
+    await refuse(world, 1, 1, prefix.format(1) + "All brokers are currently fenced.")
 
 
 @case("a broker with all directories cordoned has no new replicas", "KIP-1066", since=30, alone=True)

@@ -9,6 +9,7 @@ from mockraft.conformance.expectation import MISSING, above, expect
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 from mockraft.wire import uuids
 
@@ -93,11 +94,29 @@ async def another_incarnation_is_refused_while_session_of_first_is_valid(world: 
     await world.wrote()
 
 
-@case("another incarnation is refused while a fenced broker still sends heartbeats", MANAGER)
+@case(
+    "another incarnation is refused while a fenced broker still sends heartbeats",
+    MANAGER,
+    has=Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION,
+)
 async def another_incarnation_is_refused_while_fenced_broker_still_sends_heartbeats(world: World) -> None:
     broker = await world.register()
     await world.heartbeat(broker, wantFence=True)
     await world.register(broker.id, answer=refused(codes.DUPLICATE_BROKER_REGISTRATION))
+
+
+@case(
+    "another incarnation is accepted while the first is fenced",
+    "BrokerHeartbeatManager.hasValidSession",
+    lacks=Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION,
+)
+async def another_incarnation_is_accepted_while_first_is_fenced(world: World) -> None:
+    broker = await world.broker()
+    await world.register(broker.id, answer=refused(codes.DUPLICATE_BROKER_REGISTRATION))
+    await world.fence(broker)
+    await world.heartbeat(broker, wantFence=True)
+    again = await world.register(broker.id)
+    expect("the second epoch", above(broker.epoch), again.epoch)
 
 
 @case("another incarnation is accepted while the first has sent no heartbeat", MANAGER, Rank.QUIRK)
@@ -134,7 +153,11 @@ async def same_again(world: World, broker: Broker, **fields: object) -> Broker:
     return await world.register(broker.id, **{**broker.registration, **fields})
 
 
-@case("the same incarnation keeps its epoch and stays unfenced", f"{TEST}.testReRegistrationAndBrokerEpoch")
+@case(
+    "the same incarnation keeps its epoch and stays unfenced",
+    f"{TEST}.testReRegistrationAndBrokerEpoch",
+    has=Behaviour.EPOCH_IS_KEPT,
+)
 async def same_incarnation_keeps_its_epoch_and_stays_unfenced(world: World) -> None:
     broker = await world.broker()
     again = await same_again(world, broker, rack="moved")
@@ -144,12 +167,30 @@ async def same_incarnation_keeps_its_epoch_and_stays_unfenced(world: World) -> N
     )
 
 
-@case("the same incarnation that was fenced stays fenced", f"{TEST}.testReRegistrationAndBrokerEpoch")
+@case(
+    "the same incarnation that was fenced stays fenced",
+    f"{TEST}.testReRegistrationAndBrokerEpoch",
+    has=Behaviour.EPOCH_IS_KEPT,
+)
 async def same_incarnation_that_was_fenced_stays_fenced(world: World) -> None:
     broker = await world.register()
     await world.records()
     await same_again(world, broker)
     await world.wrote(record("RegisterBroker", brokerEpoch=broker.epoch, fenced=True))
+
+
+@case(
+    "the same incarnation gets a new epoch and stays as it was",
+    f"{TEST}.testReRegistrationAndBrokerEpoch",
+    lacks=Behaviour.EPOCH_IS_KEPT,
+)
+async def same_incarnation_gets_new_epoch_and_stays_as_it_was(world: World) -> None:
+    for is_fenced in (False, True):
+        broker = await world.broker(fenced=is_fenced)
+        again = await same_again(world, broker)
+        expect("the epoch", above(broker.epoch), again.epoch)
+        await world.wrote(record("RegisterBroker", brokerEpoch=again.epoch, fenced=is_fenced))
+        await world.heartbeat(broker, answer={"errorCode": codes.STALE_BROKER_EPOCH})
 
 
 @case("the same incarnation must read up to its newest record before it is unfenced", "BrokerHeartbeatManager")
@@ -199,10 +240,25 @@ async def registration_in_version_without_directories_is_refused(world: World) -
         await world.send("BrokerRegistration", request, answer=refused(codes.INVALID_REGISTRATION), version=version)
 
 
-@case("a broker without metadata.version among its features is refused", MANAGER)
+@case(
+    "a broker without metadata.version among its features is refused",
+    MANAGER,
+    has=Behaviour.MISSING_METADATA_VERSION_IS_INVALID,
+)
 async def broker_without_metadata_version_among_its_features_is_refused(world: World) -> None:
     features = world.features(metadata_version=None)
     await world.register(features=features, answer=refused(codes.INVALID_REGISTRATION))
+
+
+@case(
+    "a broker without metadata.version knows only level 1",
+    MANAGER,
+    Rank.QUIRK,
+    lacks=Behaviour.MISSING_METADATA_VERSION_IS_INVALID,
+)
+async def broker_without_metadata_version_knows_only_level_1(world: World) -> None:
+    features = world.features(metadata_version=None)
+    await world.register(features=features, answer=refused(codes.UNSUPPORTED_VERSION))
 
 
 @case("a broker that does not know the finalized metadata.version is refused", "KIP-778")
@@ -229,9 +285,21 @@ async def broker_may_know_features_that_controller_does_not_from_level_0(world: 
     await world.register(features=world.features(no_such=(0, 5)))
 
 
-@case("a broker that needs a feature which nobody knows is refused", "KIP-584")
+@case(
+    "a broker that needs a feature which nobody knows is refused", "KIP-584", has=Behaviour.UNKNOWN_FEATURES_ARE_CHECKED
+)
 async def broker_requiring_unknown_feature_is_refused(world: World) -> None:
     await world.register(features=world.features(no_such=(1, 5)), answer=refused(codes.UNSUPPORTED_VERSION))
+
+
+@case(
+    "a broker may need a feature which nobody knows",
+    "ClusterControlManager.processRegistrationFeature",
+    Rank.QUIRK,
+    lacks=Behaviour.UNKNOWN_FEATURES_ARE_CHECKED,
+)
+async def broker_may_require_unknown_feature(world: World) -> None:
+    await world.register(features=world.features(no_such=(1, 5)))
 
 
 @case("a new incarnation of a clean shutdown leaves no ISR it was not in", "KIP-966", since=26, elr=True)

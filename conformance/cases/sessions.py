@@ -8,6 +8,7 @@ from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import expect
 from mockraft.conformance.records import broker_change
 from mockraft.conformance.world import Broker, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 SOURCE = "BrokerHeartbeatTracker"
@@ -51,7 +52,12 @@ async def silent_brokers_place_may_be_taken_by_another_incarnation(world: World)
     await world.heartbeat(broker, answer={"errorCode": codes.STALE_BROKER_EPOCH})
 
 
-@case("heartbeats that want to be fenced keep the session", SOURCE, Rank.SHOULD)
+@case(
+    "heartbeats that want to be fenced keep the session",
+    SOURCE,
+    Rank.SHOULD,
+    has=Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION,
+)
 async def heartbeats_that_want_to_be_fenced_keep_session(world: World) -> None:
     silent, fenced = await world.broker(), await world.broker(fenced=True)
     await world.heartbeat(fenced, wantFence=True)

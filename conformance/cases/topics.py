@@ -9,6 +9,7 @@ from mockraft.conformance.expectation import MISSING, InAnyOrder, Only, expect, 
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest"
@@ -157,10 +158,20 @@ async def name_that_is_asked_for_twice_is_refused_others_are(world: World) -> No
     await world.wrote(record("Topic", name=once["name"]), record("Partition"))
 
 
-@case("the metadata topic cannot be created", f"{APIS_TEST}.testCreateTopics")
+@case("the metadata topic cannot be created", f"{APIS_TEST}.testCreateTopics", has=Behaviour.METADATA_TOPIC_IS_INVALID)
 async def metadata_topic_cannot_be_created(world: World) -> None:
     message = "Creation of internal topic __cluster_metadata is prohibited."
     await create(world, counted("__cluster_metadata", 1, 1), answer=[refused(codes.INVALID_REQUEST, message)])
+
+
+@case(
+    "nobody is authorized to create the metadata topic",
+    f"{APIS_TEST}.testCreateTopics",
+    lacks=Behaviour.METADATA_TOPIC_IS_INVALID,
+)
+async def nobody_is_authorized_to_create_metadata_topic(world: World) -> None:
+    answer = [refused(codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")]
+    await create(world, counted("__cluster_metadata", 1, 1), answer=answer)
 
 
 @case("no topics are no trouble", f"{APIS_TEST}.testCreateTopics")
@@ -179,9 +190,23 @@ async def topics_that_were_to_be_created_in_no_time_are_refused(world: World) ->
     "more than 10,000 partitions in a request are refused",
     "ReplicationControlManager.validateTotalNumberOfPartitions",
     Rank.SHOULD,
+    has=Behaviour.PARTITION_COUNT_IS_NAMED,
 )
 async def more_than_10_000_partitions_in_request_are_refused(world: World) -> None:
     message = "Excessively large number of partitions per request."
+    request = [counted(world.name("a"), 10_000, 1), counted(world.name("b"), 1, 1)]
+    await create(world, *request, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
+
+
+@case(
+    "more partitions than records of a batch are refused",
+    "BoundedList, QuorumController.MAX_RECORDS_PER_USER_OP",
+    Rank.SHOULD,
+    lacks=Behaviour.PARTITION_COUNT_IS_NAMED,
+)
+async def more_partitions_than_records_of_batch_are_refused(world: World) -> None:
+    await world.broker()
+    message = "Unable to perform excessively large batch operation."
     request = [counted(world.name("a"), 10_000, 1), counted(world.name("b"), 1, 1)]
     await create(world, *request, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
 
@@ -214,7 +239,7 @@ CONFIGS: list[tuple[str, dict[str, str | None], object]] = [
     ("an unknown config", {"no_such": "1"}, "Unknown topic config name: no.such"),
     ("a null config", {"retention_ms": None}, "Null value not supported for topic configs: retention.ms"),
     ("a config that is no number", {"retention_ms": "soon"}, "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
-    ("a config below its least", {"segment_bytes": "14"}, like("Invalid value 14 for configuration segment.bytes: Value must be at least .*")),
+    ("a config below its least", {"segment_bytes": "13"}, like("Invalid value 13 for configuration segment.bytes: Value must be at least .*")),
     ("a config that is no boolean", {"preallocate": "yes"}, "Invalid value yes for configuration preallocate: Expected value to be either true or false"),
     ("an unknown cleanup policy", {"cleanup_policy": "shred"}, like("Invalid value shred for configuration cleanup.policy: String must be one of: .*")),
     ("an unknown compression", {"compression_type": "zip"}, like("Invalid value zip for configuration compression.type: String must be one of: .*")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.fuzz.names import NamedRecord, Names
 from mockraft.conformance.fuzz.steps import Step, request_class
-from mockraft.conformance.log import FETCH_VERSION, fetch_request
+from mockraft.conformance.log import FETCH_VERSION_MAX, fetch_request
 from mockraft.conformance.requests import Tree, request
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response
@@ -63,7 +63,7 @@ class Side(Names):
     def send(self, step: Step) -> None:
         """Send a step's request, followed by a Fetch."""
         message, version = self.request_of(step)
-        data = self._connection.encode(message, version) + self._connection.encode(self._fetch(), FETCH_VERSION)
+        data = self._connection.encode(message, version) + self._connection.encode(self._fetch(), FETCH_VERSION_MAX)
         with contextlib.suppress(ConnectionError):  # a closed connection is reported when the response is read
             self._connection.socket.sendall(data)
 
@@ -71,7 +71,7 @@ class Side(Names):
         """Return the outcome of the request that was sent."""
         try:
             tree = _answer(step, self._connection.receive_frame())
-            fetched = read_response(self._connection.receive_frame(), FetchResponse.api_key, FETCH_VERSION)
+            fetched = read_response(self._connection.receive_frame(), FetchResponse.api_key, FETCH_VERSION_MAX)
             records = self._take_response(fetched)[0]
         except (ConnectionError, TimeoutError) as error:
             self._connection.close()
@@ -92,7 +92,7 @@ class Side(Names):
         found: list[NamedRecord] = []
         while True:
             try:
-                records, is_end = self._take_response(self.request(self._fetch(), FETCH_VERSION))
+                records, is_end = self._take_response(self.request(self._fetch(), FETCH_VERSION_MAX))
             except ConnectionResetError:  # what was sent behind a request that is refused so comes late
                 self._connect()
                 continue

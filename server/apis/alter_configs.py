@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
+from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
+from mockraft.releases import Release
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller.controller import Controller
@@ -29,7 +30,7 @@ Outcomes = list[tuple[Resource, ApiError | None]]
 
 def handle(request: AlterConfigsRequest, ctx: RequestContext, controller: Controller) -> AlterConfigsResponse:
     """Replace each resource's configs, or return its error; all changes are one batch."""
-    outcomes, resources = _requested(request)
+    outcomes, resources = _requested(request, controller.release)
     change = configs.replace_resource
     outcomes += changed(controller, ctx, resources, change, "configs replaced", validate_only=request.validate_only)
     responses = [
@@ -67,14 +68,14 @@ def changed(
     return outcomes
 
 
-def _requested(request: AlterConfigsRequest) -> tuple[Outcomes, dict[Resource, dict[str, str | None]]]:
+def _requested(request: AlterConfigsRequest, of: Release) -> tuple[Outcomes, dict[Resource, dict[str, str | None]]]:
     """Return early errors, and the values by resource and key."""
     refused: Outcomes = []
     resources: dict[Resource, dict[str, str | None]] = {}
     seen: set[Resource] = set()
     for asked in request.resources:
         resource = (asked.resource_type, asked.resource_name)
-        if asked.resource_type not in RESOURCE_TYPES:
+        if asked.resource_type not in resource_types(of):
             message = f"Unknown resource type {asked.resource_type}."
             refused.append((resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
         elif resource not in seen:

@@ -22,6 +22,7 @@ from mockraft.wire.messages.api_versions_response import (
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
+_CONTROLLED_SHUTDOWN = 7
 
 
 def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Controller) -> ApiVersionsResponse:
@@ -41,6 +42,16 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
     return response
 
 
+def _listed(ctx: RequestContext, controller: Controller) -> list[ApiVersion]:
+    """Return the offered APIs in order; before 4.0 also the one that Kafka lists and no controller handles."""
+    listed = [_versions(api) for api in ctx.apis.values()]
+    never_handled = controller.release.api_versions.get(_CONTROLLED_SHUTDOWN)
+    if never_handled is not None:
+        low, high = never_handled
+        listed.append(ApiVersion(api_key=_CONTROLLED_SHUTDOWN, min_version=low, max_version=high))
+    return sorted(listed, key=lambda each: each.api_key)
+
+
 class _Offer(ApiVersionsResponse):
     """A response that is sent repeatedly, so it is encoded once; handlers' responses are never modified."""
 
@@ -49,7 +60,7 @@ class _Offer(ApiVersionsResponse):
     def __init__(self, ctx: RequestContext, controller: Controller, finalized: tuple[tuple[str, int], ...]) -> None:
         features = controller.supported_features()
         super().__init__(
-            api_keys=[_versions(api) for api in ctx.apis.values()],
+            api_keys=_listed(ctx, controller),
             supported_features=[
                 SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, (low, high) in features.items()

@@ -9,6 +9,7 @@ mutation quota is refused (KIP-599); before, it is only throttled.
 from collections import Counter
 from typing import Final
 
+from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
@@ -46,10 +47,11 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Contro
     made = controller.commit(result, ctx.now_ms)
     results = [_result(topic.name, made[topic.name], topic.name in describable) for topic in asked]
     results += [_result(name, invalid_request("Duplicate topic name.")) for name, times in named.items() if times > 1]
+    unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     if named[CLUSTER_METADATA] == 1:
         prohibited = invalid_request(f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
-        results.append(_result(CLUSTER_METADATA, prohibited))
-    unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+        is_invalid = controller.release.has(Behaviour.METADATA_TOPIC_IS_INVALID)
+        results.append(_result(CLUSTER_METADATA, prohibited if is_invalid else unauthorized))
     results += [_result(name, unauthorized) for name in single if name not in creatable]
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)
 

@@ -11,7 +11,7 @@ are described and encoded once.
 from typing import Final, TypeAlias
 
 from mockraft.kafka_configs import config_responses
-from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
+from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, resource_types
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
@@ -37,7 +37,7 @@ _TOO_MANY: Final = "The response would have more than {} configs, request_elemen
 
 def handle(request: DescribeConfigsRequest, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
     """Return the configs of each resource, or its error."""
-    if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
+    if any(asked.resource_type not in resource_types(controller.release) for asked in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)
     results, refused = [], []
     known: _Known = {}

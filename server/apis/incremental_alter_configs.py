@@ -3,7 +3,7 @@
 Not implemented: a broker logger resource is checked for its name, and has no loggers.
 """
 
-from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
+from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.server.apis.alter_configs import Outcomes, Resource, changed
 from mockraft.server.apis.api import Api, RequestContext
@@ -52,7 +52,7 @@ def _requested(
         resource = (asked.resource_type, asked.resource_name)
         if asked.resource_type == BROKER_LOGGER:
             loggers.append((resource, _logger_refusal(asked, ctx, controller)))
-        elif asked.resource_type not in RESOURCE_TYPES:
+        elif asked.resource_type not in resource_types(controller.release):
             message = f"Unknown resource type {asked.resource_type}."
             refused.append((resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
         elif resource in resources:

@@ -77,6 +77,10 @@ async def test_inapplicable_cases_have_a_reason(controller: Controller) -> None:
     assert (await verdict_of(controller, trial, until=29)).reason == "holds up to 29; metadata.version is 30"
 
 
+PLACED_BEFORE_4_3 = 1
+"""Cases about placement that hold before Kafka 4.3 only."""
+
+
 async def test_other_brokers_leave_placement_out() -> None:
     async with Controller() as controller:
 
@@ -88,8 +92,8 @@ async def test_other_brokers_leave_placement_out() -> None:
         found = await conformance.run(
             controller.bootstrap, cases=[case for case in all_cases() if case.area == "placement"]
         )
-    reasons = {each.reason for each in found.verdicts if each.outcome is Outcome.NOT_APPLICABLE}
-    assert reasons == {"the controller has brokers of its own"}
+    reasons = [each.reason for each in found.verdicts if each.outcome is Outcome.NOT_APPLICABLE]
+    assert reasons.count("the controller has brokers of its own") == len(found.verdicts) - PLACED_BEFORE_4_3
     assert found.failures == []
 
 

@@ -37,7 +37,7 @@ def found() -> Run:
         ),
         verdict("beside", Outcome.NOT_APPLICABLE, area="log", reason="holds from 30"),
     ]
-    return Run("h:1", "id", 30, 1.5, verdicts)
+    return Run("h:1", "id", 30, "Kafka 4.3", 1.5, verdicts)
 
 
 def test_a_kept_run_comes_back_as_it_was(found: Run, tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_without_jinja_the_report_explains_how_to_install_it(
 def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
     verdicts = [
         verdict("good <b>", Outcome.FAILED),
-        verdict("bad", Outcome.FAILED, detail={**DETAIL, "path": "topics"}),
-        verdict("known", Outcome.FAILED, detail={"what": "Traceback"}),
+        verdict("bad", Outcome.FAILED, reason="the answer: topics should be 5, is 6"),
+        verdict("known", Outcome.FAILED, reason="r"),
         verdict("only there"),
     ]
     parted = partings(found, dataclasses.replace(found, verdicts=verdicts))
@@ -125,3 +125,4 @@ def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
         ("bad", "failed", "failed"),
         ("beside", "not applicable", "not run"),
     ]
+    assert [each.is_of_applicability for each in parted] == [False, False, True]

@@ -9,6 +9,7 @@ from mockraft.conformance.marked_text import marked, replace_marked
 from mockraft.conformance.parity_table import LEVELS, column
 from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import METADATA_VERSION, Target
+from mockraft.releases import release
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 ELR_SINCE = 26
@@ -16,7 +17,8 @@ ELR_SINCE = 26
 
 def target(level: int) -> Target:
     levels = {METADATA_VERSION: level, ELR: int(level >= ELR_SINCE)}
-    return Target("h", 1, finalized_features={name: each for name, each in levels.items() if each})
+    finalized = {name: each for name, each in levels.items() if each}
+    return Target("h", 1, supported_features=release().feature_ranges(), finalized_features=finalized)
 
 
 def test_there_are_many_cases_and_each_area_has_some() -> None:

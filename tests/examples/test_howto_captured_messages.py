@@ -33,7 +33,7 @@ def test_reports_unknown_versions() -> None:
     newer = frame.set_column(FRAMES.get_field_index("api_version"), "api_version", pa.array([99], pa.int16()))
     (row,) = decode_frames(newer).to_pylist()
     assert row["decode_status"] == "unknown_version"
-    assert row["error"] == "ApiVersionsRequest has versions 0 to 4"
+    assert row["error"] == "ApiVersionsRequest has versions 0 to 5"
 
 
 def test_pairs_requests_with_responses() -> None:

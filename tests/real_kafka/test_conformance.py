@@ -6,6 +6,7 @@ A case that Kafka's controller fails is a wrong case.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from mockraft.conformance.marked_text import marked
 from mockraft.conformance.parity_table import LEVELS, as_markdown
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
+from mockraft.releases import NEWEST, SUPPORTED
 
 from ..budgets import SOAKS, soak
 from .running import running
@@ -41,7 +43,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Run]:
     if SOAKS:
         return runs_on_kafka(folder)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda level: run_on_kafka(folder / str(level), level), IN_TEST)
+        found = pool.map(lambda level: run_on_kafka(folder / str(level), LEVELS[level]), IN_TEST)
         return dict(zip(IN_TEST, found, strict=True))
 
 
@@ -70,9 +72,12 @@ def test_mockraft_passes_every_case_except_known_differences(mockraft: dict[int,
     assert [(each.name, each.reason) for each in mockraft[level].unexplained] == []
 
 
-def test_baseline_equals_this_run(kafka: dict[int, Run]) -> None:
-    """`mockraft conformance baseline conformance/baselines/kafka-4.3.1.json` makes it anew."""
-    assert partings(kafka[30], baseline.read("kafka-4.3.1")) == []
+@pytest.mark.parametrize("version", [pytest.param(each, marks=() if each == NEWEST else soak) for each in SUPPORTED])
+def test_baseline_equals_a_run(tmp_path: Path, version: str) -> None:
+    """`mockraft conformance baseline conformance/baselines` makes all of them anew."""
+    found = run_on_kafka(tmp_path / "controller", version=version)
+    assert [each.reason for each in found.failures] == []
+    assert partings(found, baseline.read(f"kafka-{version}")) == []
 
 
 @soak
@@ -91,7 +96,7 @@ def test_a_tool_takes_kafkas_classes_from_the_archive(version: str) -> None:
     assert len(archived) > 0.8 * len(classes) > 0
 
 
-RELEASE = Path(__file__).parents[2] / "schemas_json" / "4.3.1"
+SCHEMAS = Path(__file__).parents[2] / "schemas_json"
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -102,8 +107,12 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_release_in_the_tree_equals_kafkas_jars(tmp_path: Path) -> None:
-    assert files(sync("4.3.1", tmp_path)) == files(RELEASE)
+@pytest.mark.parametrize("version", [pytest.param(each, marks=() if each == NEWEST else soak) for each in SUPPORTED])
+def test_release_in_the_tree_equals_kafkas_jars(tmp_path: Path, version: str) -> None:
+    """`python -m mockraft.codegen sync --kafka-version VERSION` writes it anew."""
+    copy = tmp_path / "schemas_json"
+    shutil.copytree(SCHEMAS, copy, ignore=shutil.ignore_patterns(version, "proposals"))
+    assert files(sync(version, copy)) == files(SCHEMAS / version)
 
 
 def test_a_release_that_maven_does_not_have_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

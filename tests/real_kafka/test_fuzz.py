@@ -60,7 +60,7 @@ def expect_no_difference(
     directory: Path, level: str, seed: int, steps: int, our_options: ControllerOptions, kafkas: dict[str, str]
 ) -> None:
     kafka = KafkaController(directory, random_uuid(), release_version=level, properties={**KAFKAS, **kafkas})
-    options: ControllerOptions = {**OURS, **our_options, "metadata_version": level}
+    options: ControllerOptions = {**OURS, **our_options, "metadata_version": level, "kraft_version": 1}
     with Controller.sync(**options) as ours, running(kafka):
         report = differential.run(
             ours.bootstrap,

@@ -103,7 +103,7 @@ class World:
         self.asked: set[str] = set()
         self.names = Names(self.config.cluster_id)
         self.read_offset = 0
-        versions = {api_name(api.api_key): (api.min_version, api.max_version) for api in APIS.values()}
+        versions = {api_name(api_key): versions for api_key, versions in release().api_versions.items()}
         levels = release().feature_ranges()
         self.generator = Generator(seed, self.names.model, versions, levels, DRAWN)
         self.events: list[tuple[int, Callable[[], None]]] = [

@@ -66,7 +66,10 @@ class Options:
 
 
 Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
-Baseline = Annotated[Path, typer.Argument(help="The file; --against knows it by its name without .json.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=True, file_okay=False)]
+KafkaVersions = Annotated[
+    list[str] | None, typer.Option(help="Only this version, as 4.3.1; may be repeated. Default: every supported one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
 
@@ -138,24 +141,24 @@ def table(docs: Table = None) -> None:
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
-def baseline(file: Baseline) -> None:
-    """Run all cases on Kafka's own controller at its newest level, and keep what came of them in FILE.
+def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
+    """Run all cases on Kafka's own controllers at their newest levels, and write FOLDER/kafka-VERSION.json for each.
 
-    Made so: conformance/baselines/kafka-4.3.1.json. Kafka's jars are fetched once by Maven; Java 17 or newer is needed.
+    conformance/baselines is made so. Kafka's jars are fetched once by Maven; Java 17 or newer is needed. A controller
+    takes about half a minute.
     """
     import tempfile
 
     from mockraft.commands.conformance.levels import run_on_kafka
     from mockraft.conformance.baseline import write
-    from mockraft.conformance.parity_table import LEVELS
+    from mockraft.releases import SUPPORTED
 
-    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
-        found = run_on_kafka(Path(folder), max(LEVELS))
-    for verdict in found.failures:
-        typer.echo(f"Kafka: {verdict.name}: {verdict.reason}", err=True)
-    if found.failures:
-        raise typer.Exit(FAILED)
-    write(found, file)
+    for version in kafka_version or SUPPORTED:
+        with tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
+            found = run_on_kafka(Path(directory), version=version)
+        write(found, folder / f"kafka-{version}.json")
+        count = found.count()
+        typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
 
 
 def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:

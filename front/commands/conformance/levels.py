@@ -9,10 +9,12 @@ from pathlib import Path
 from mockraft.conformance import Run, run
 from mockraft.conformance.parity_table import LEVELS
 from mockraft.double.controller import Controller
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, random_uuid
 
 AT_ONCE = 2
 TOKEN_KEY = "a secret of these tests"
+SEED = 1
 
 
 async def runs_on_mockraft() -> dict[int, Run]:
@@ -33,18 +35,23 @@ def runs_on_kafka(directory: Path) -> dict[int, Run]:
     """
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda level: run_on_kafka(directory / str(level), level), LEVELS)
+        found = pool.map(lambda level: run_on_kafka(directory / str(level), LEVELS[level]), LEVELS)
         return dict(zip(LEVELS, found, strict=True))
 
 
-def run_on_kafka(directory: Path, level: int) -> Run:
-    """All cases on a new process with its folder in `directory`; it is ended. Raises as `runs_on_kafka`."""
+def run_on_kafka(directory: Path, release_version: str | None = None, *, version: str = KAFKA_VERSION) -> Run:
+    """Run all cases on a new process of a Kafka version with its folder in `directory`; it is ended.
+
+    `release_version` is its metadata.version, None the newest. Raises as `runs_on_kafka`.
+    """
     properties = {"delegation.token.secret.key": TOKEN_KEY}
-    controller = KafkaController(directory, random_uuid(), release_version=LEVELS[level], properties=properties)
+    controller = KafkaController(
+        directory, random_uuid(), version=version, release_version=release_version, properties=properties
+    )
     controller.format()
     controller.start()
     try:
         controller.wait_until_running()
-        return asyncio.run(run(controller.bootstrap, controller.cluster_id))
+        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED))
     finally:
         controller.kill()

@@ -71,20 +71,24 @@ class Screen:
         self.console.print(Text.assemble((", ".join(parts), style), (f" in {found.seconds:.1f} s", "dim")))
 
     def comparison(self, mine: Run, theirs: Run) -> None:
-        """The cases that came out otherwise there."""
+        """Print the cases with another verdict there, and count those that apply to one of the two only."""
         parted = partings(mine, theirs)
-        title = f"other on {theirs.target} (metadata.version {theirs.metadata_version})"
+        changed = [each for each in parted if not each.is_of_applicability]
+        title = f"other on {theirs.target} ({theirs.release}, metadata.version {theirs.metadata_version})"
         table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
         for heading in ("area", "case", mine.target, theirs.target):
             table.add_column(heading)
-        for each in parted:
+        for each in changed:
             table.add_row(each.mine.area, each.mine.name, outcome_text(each.mine), outcome_text(each.theirs))
-        if parted:
+        if changed:
             self.console.print(table)
-        self.console.print(f"{len(parted)} of {len(mine.verdicts)} cases came out otherwise on {theirs.target}")
+        self.console.print(f"{len(changed)} of {len(mine.verdicts)} cases have another verdict on {theirs.target}")
+        if only := len(parted) - len(changed):
+            self.console.print(f"{only} apply to one of the two only")
 
     def _table(self, found: Run) -> Table:
-        title = f"{found.target}, cluster {found.cluster_id}, metadata.version {found.metadata_version}"
+        level = f"metadata.version {found.metadata_version}"
+        title = f"{found.target}, {found.release}, cluster {found.cluster_id}, {level}"
         table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
         table.add_column("area")
         for heading in ("passed", "failed", "known", "not applicable"):

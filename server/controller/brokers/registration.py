@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.result import ApiError, ControllerResult
@@ -65,7 +66,8 @@ def register_broker(
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record.fenced = existing.fenced
         record.in_controlled_shutdown = existing.in_controlled_shutdown
-        record.broker_epoch = existing.broker_epoch
+        keeps_epoch = controller.release.has(Behaviour.EPOCH_IS_KEPT)
+        record.broker_epoch = existing.broker_epoch if keeps_epoch else controller.log.end_offset
         reason = f"broker {request.broker_id}: registration replaced"
     else:
         stored_epoch = _NEVER_REGISTERED_EPOCH if existing is None else existing.broker_epoch
@@ -80,7 +82,9 @@ def register_broker(
 def unregister_broker(controller: "ControllerContext", broker_id: int) -> ControllerResult[None]:
     """Unregister a broker. ApiError BROKER_ID_NOT_REGISTERED for an unknown one."""
     if broker_id not in controller.image.cluster.brokers:
-        raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+        is_named = controller.release.has(Behaviour.UNKNOWN_BROKER_IS_NAMED)
+        message = f"Broker ID {broker_id} is not currently registered" if is_named else ""
+        raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, message)
     return ControllerResult(fencing.unregister(controller, broker_id), None, f"broker {broker_id}: unregistered")
 
 
@@ -161,6 +165,7 @@ def _check_identity(
         existing is not None
         and existing.incarnation_id != request.incarnation_id
         and controller.sessions.is_valid(existing.broker_id, existing.broker_epoch, now_ms)
+        and (not existing.fenced or controller.release.has(Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION))
     ):
         raise ApiError(
             error_codes.DUPLICATE_BROKER_REGISTRATION,
@@ -228,10 +233,12 @@ def _check_features(controller: "ControllerContext", request: BrokerRegistration
     finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
     named = {feature.name for feature in request.features}
     for feature in request.features:
-        _check_range(
-            feature.name, finalized.get(feature.name, 0), feature.min_supported_version, feature.max_supported_version
-        )
+        level = finalized.get(feature.name)
+        if level is not None or controller.release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED):
+            _check_range(feature.name, level or 0, feature.min_supported_version, feature.max_supported_version)
     if METADATA_VERSION not in named:
+        if not controller.release.has(Behaviour.MISSING_METADATA_VERSION_IS_INVALID):
+            _check_range(METADATA_VERSION, finalized[METADATA_VERSION], 1, 1)
         raise ApiError(error_codes.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
     for name, level in finalized.items():
         if name not in named:

@@ -8,8 +8,9 @@ from collections.abc import Container, Mapping
 from typing import Final
 
 from mockraft.kafka_configs import config_keys
-from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import invalid_config, parse_all
+from mockraft.releases import Release
 from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, parse_integer
@@ -44,28 +45,28 @@ _BOUNDED_GROUP_KEYS: Final = (
 """In the order in which GroupConfig.validateValues compares them with the broker's lowest and highest values."""
 
 
-def validate(resource_type: int, name: str, configs: Mapping[str, str]) -> None:
+def validate(resource_type: int, name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
     """Raise ApiError, with Kafka's code and message, for a resource that may not have these configs."""
     if resource_type == TOPIC:
-        validate_topic(name, configs)
+        validate_topic(name, configs, of)
     elif resource_type == BROKER:
         validate_broker_name(name)
     elif resource_type == CLIENT_METRICS:
-        validate_client_metrics(name, configs)
+        validate_client_metrics(name, configs, of)
     elif resource_type == GROUP:
-        validate_group(name, configs)
+        validate_group(name, configs, of)
 
 
-def validate_topic(name: str, configs: Mapping[str, str]) -> None:
+def validate_topic(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
     """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies."""
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
     invalid = reason_invalid(name)
     if invalid is not None:
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
-    for unknown in _unknown(config_keys.keys(TOPIC), configs):
+    for unknown in _unknown(config_keys.keys(TOPIC, of), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    values = parse_all(TOPIC, configs)
+    values = parse_all(TOPIC, configs, of)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(
@@ -89,13 +90,13 @@ def validate_broker_name(name: str) -> None:
         raise invalid_request("Invalid negative broker ID.")
 
 
-def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
+def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
     if not name:
         raise invalid_request("Subscription name can't be empty")
-    for unknown in _unknown(config_keys.keys(CLIENT_METRICS), configs):
+    for unknown in _unknown(config_keys.keys(CLIENT_METRICS, of), configs):
         raise invalid_request(f"Unknown client metrics configuration: {unknown}")
-    values = parse_all(CLIENT_METRICS, configs)
+    values = parse_all(CLIENT_METRICS, configs, of)
     interval_ms = values["interval.ms"]
     if interval_ms not in _INTERVAL_MS_RANGE:
         raise ApiError(
@@ -107,18 +108,19 @@ def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
             raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
-def validate_group(name: str, configs: Mapping[str, str]) -> None:
+def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
     """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
     if not name:
         raise invalid_request("Default group resources are not allowed.")
-    for unknown in _unknown(config_keys.keys(GROUP), configs):
+    for unknown in _unknown(config_keys.keys(GROUP, of), configs):
         raise invalid_config(f"Unknown group config name: {unknown}")
-    values = parse_all(GROUP, configs)
+    values = parse_all(GROUP, configs, of)
     for key in _BOUNDED_GROUP_KEYS:
-        _check_bounds(key, values[key])
+        if key in values:
+            _check_bounds(key, values[key], of)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        if values[session] <= values[heartbeat]:
+        if session in values and values[session] <= values[heartbeat]:
             raise invalid_config(f"{session} must be greater than {heartbeat}")
 
 
@@ -126,13 +128,13 @@ def _unknown(keys: Container[str], configs: Mapping[str, str]) -> list[str]:
     return [name for name, _ in in_hash_map_order(configs) if name not in keys]
 
 
-def _check_bounds(key: str, value: int) -> None:
+def _check_bounds(key: str, value: int, of: Release) -> None:
     kind, _, rest = key.partition(".")
-    bounds = config_keys.keys(BROKER)
+    bounds = config_keys.keys(BROKER, of)
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
     if low in bounds and value < int(bounds[low].default or 0):
         raise invalid_config(f"{key} must be greater than or equal to {low}")
-    if value > int(bounds[high].default or 0):
+    if high in bounds and value > int(bounds[high].default or 0):
         raise invalid_config(f"{key} must be less than or equal to {high}")
 
 

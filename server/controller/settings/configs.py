@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, TOPIC, ConfigKey
 from mockraft.kafka_configs.config_values import ConfigSource, Operation, converted, invalid_config
+from mockraft.releases import Behaviour, release
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import config_rules
 from mockraft.server.controller.settings.policies import AlteredConfigs, ask
@@ -71,15 +72,14 @@ class BrokenOperationError(ApiError):
 def topic_config(controller: "ControllerContext", topic_name: str, key: str) -> str | None:
     """Return a topic's value of one key: its own, else the controller node's, the cluster's, the default."""
     own = controller.image.configs.get((TOPIC, topic_name), {})
-    return _effective(_layers(controller), config_keys.keys(TOPIC)[key], own).value
+    return _effective(controller, config_keys.keys(TOPIC, controller.release)[key], own).value
 
 
 def effective_topic_configs(controller: "ControllerContext", own: Mapping[str, str]) -> list[EffectiveConfig]:
     """Return all values of a topic with these configs, sorted by name; internal keys only if it has them."""
-    layers = _layers(controller)
     return [
-        _effective(layers, key, own)
-        for name, key in sorted(config_keys.keys(TOPIC).items())
+        _effective(controller, key, own)
+        for name, key in sorted(config_keys.keys(TOPIC, controller.release).items())
         if not key.internal or name in own
     ]
 
@@ -144,7 +144,7 @@ def _checked_records(
             after.pop(record.name, None)
         else:
             after[record.name] = record.value
-    config_rules.validate(resource_type, name, after)
+    config_rules.validate(resource_type, name, after, controller.release)
     if not is_new:
         _check_existence(controller, resource_type, name)
     # The policy does not see keys that AlterConfigs removes by omission (KAFKA-14195).
@@ -183,7 +183,7 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         found["allow.everyone.if.no.acl.found"] = "true"
     if config.data_dir is not None:
         found["log.dirs"] = str(config.data_dir)
-    keys = config_keys.keys(BROKER)
+    keys = config_keys.keys(BROKER, release(config.release))
     for field in fields(config):
         name = field.name.replace("_", ".")
         name = _OPTIONS_NAMED_OTHERWISE.get(name, name)
@@ -207,11 +207,11 @@ def _layers(controller: "ControllerContext") -> _Layers:
     )
 
 
-def _effective(layers: _Layers, key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
+def _effective(controller: "ControllerContext", key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
     if key.name in own:
         return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
-    for values, source in layers:
-        for synonym in config_keys.topic_synonyms().get(key.name, ()):
+    for values, source in _layers(controller):
+        for synonym in config_keys.topic_synonyms(controller.release).get(key.name, ()):
             if synonym.name in values:
                 return EffectiveConfig(key, converted(values[synonym.name], synonym.factor), source)
     return EffectiveConfig(key, key.default, ConfigSource.DEFAULT)
@@ -227,7 +227,8 @@ def _changed(
     if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
         raise BrokenOperationError
     # The schema of Kafka's controller has topic and broker keys only: it does not know lists of other resources.
-    definition = config_keys.keys(resource_type).get(key) if resource_type in (TOPIC, BROKER) else None
+    schema = config_keys.keys(resource_type, controller.release) if resource_type in (TOPIC, BROKER) else {}
+    definition = schema.get(key)
     is_list = definition is not None and definition.type == "LIST"
     if key == CORDONED_LOG_DIRS and Rule.CORDONED_CONFIG_IS_A_STRING in controller.config.rules:
         is_list = False
@@ -253,7 +254,7 @@ def _check_record(controller: "ControllerContext", record: ConfigRecord, cordone
             raise invalid_config("Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
         if record.value is None:
             raise invalid_config("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
-    if is_broker and record.name == CORDONED_LOG_DIRS:
+    if is_broker and record.name == CORDONED_LOG_DIRS and controller.release.has(Behaviour.CORDONING):
         rules = controller.config.rules
         if "cordoned_log_dirs" not in controller.image.version.supports and Rule.CORDONING_NEEDS_NO_LEVEL not in rules:
             raise invalid_config(

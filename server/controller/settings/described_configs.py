@@ -34,4 +34,6 @@ def describe_cluster_default(controller: "ControllerContext") -> list[DescribedC
 def _layers(controller: "ControllerContext") -> Layers:
     configs = controller.image.configs
     own = configs.get((BROKER, str(controller.config.node_id)), {})
-    return described_configs.layers_of(own, configs.get((BROKER, ""), {}), controller.static_configs)
+    return described_configs.layers_of(
+        own, configs.get((BROKER, ""), {}), controller.static_configs, controller.release
+    )

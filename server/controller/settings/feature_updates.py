@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import BROKER
-from mockraft.releases import Release
+from mockraft.releases import Behaviour, Release
 from mockraft.server.controller.image import VersionRange
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.configs import MIN_INSYNC_REPLICAS
@@ -56,7 +56,10 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
     kraft_version = controller.log.kraft_version
     records: list[RecordAt] = []
     for name, (level, upgrade_type) in in_hash_map_order(updates):
+        keeps_kraft_version = name == KRAFT_VERSION and not controller.release.has(Behaviour.KRAFT_VERSION_STAYS)
         current = kraft_version if name == KRAFT_VERSION else finalized.get(name, 0)
+        if keeps_kraft_version and level <= current and not _reason_not_supported(controller, name, level):
+            continue
         _check(controller, name, level, current, upgrade_type)
         if name == METADATA_VERSION:
             _check_metadata_version(controller.release, level, current, upgrade_type)
@@ -128,10 +131,9 @@ def _check_metadata_version(release: Release, level: int, current: int, upgrade_
         reason = "Unsafe metadata downgrade is not supported in this version."
     else:
         reason = "Refusing to perform the requested downgrade because it might delete metadata information."
-    raise ApiError(
-        error_codes.INVALID_UPDATE_VERSION,
-        f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
-    )
+    names_both = release.has(Behaviour.DOWNGRADE_NAMES_BOTH_LEVELS)
+    what = f"Unsupported metadata.version downgrade from {current} to" if names_both else "Invalid metadata.version"
+    raise ApiError(error_codes.INVALID_UPDATE_VERSION, f"{what} {level}. {reason}")
 
 
 def _check_dependencies(release: Release, name: str, level: int, proposed: Mapping[str, int]) -> None:

@@ -61,7 +61,8 @@ def _add_partitions(
     quota.draw(added)
     factor = _replication_factor(topic)
     if asked.assignments is None:
-        placed = place(controller.usable_racks.of(controller), min(added, room + 1), factor, controller.rng)
+        usable = controller.usable_racks.of(controller)
+        placed = place(usable, min(added, room + 1), factor, controller.rng, controller.release)
         partitions = placed_partitions(controller, placed, factor)
     else:
         partitions = [

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.topics.elections import Election
@@ -68,6 +69,8 @@ def min_isr(controller: "ControllerContext", topic: Topic) -> int:
 
 def topic_election(controller: "ControllerContext", topic: Topic) -> Election:
     """Return the kind of election of the topic's partitions: unclean if its config allows it."""
+    if not controller.release.has(Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG):
+        return Election.ONLINE
     value = configs.topic_config(controller, topic.name, configs.UNCLEAN_LEADER_ELECTION_ENABLE)
     return Election.UNCLEAN if value is not None and value.lower() == "true" else Election.ONLINE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.releases import Behaviour, Release, release
 from mockraft.server.controller.result import ApiError
 from mockraft.server.rules import Rule
 from mockraft.serving import directory_ids
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from mockraft.server.controller.context import ControllerContext
+
+_DEFAULT = release()
 
 
 class UsableBroker(NamedTuple):
@@ -91,22 +94,27 @@ def default_dir(controller: ControllerContext, broker_id: int) -> bytes:
     return found
 
 
-def place(usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random) -> list[list[int]]:
+def place(
+    usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random, of: Release = _DEFAULT
+) -> list[list[int]]:
     """Return replicas for each of `partitions` new partitions on the usable brokers, the preferred leader first.
 
     ApiError INVALID_REPLICATION_FACTOR when there are too few brokers.
     """
     racks = _RackList(usable, rng)
+    names_cordoning = of.has(Behaviour.CORDONING)
     if replication_factor <= 0:
         raise invalid_factor(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         )
     if racks.unfenced_brokers == 0:
-        raise invalid_factor("All brokers are currently fenced, or have all their log directories cordoned.")
+        cordoned = ", or have all their log directories cordoned" if names_cordoning else ""
+        raise invalid_factor(f"All brokers are currently fenced{cordoned}.")
     if replication_factor > racks.total_brokers:
+        cordoned = " or some brokers have all their log directories cordoned" if names_cordoning else ""
         raise invalid_factor(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{racks.total_brokers} broker(s) are registered or some brokers have all their log directories cordoned."
+            f"{racks.total_brokers} broker(s) are registered{cordoned}."
         )
     return [racks.place(replication_factor) for _ in range(partitions)]
 

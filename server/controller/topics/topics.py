@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import TOPIC
 from mockraft.kafka_configs.config_values import Operation
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.settings import configs
@@ -53,7 +54,8 @@ def create_topics(
 
     ApiError POLICY_VIOLATION for all of them when they are too much for one batch.
     """
-    _check_total_partitions(controller, topics)
+    if controller.release.has(Behaviour.PARTITION_COUNT_IS_NAMED):
+        _check_total_partitions(controller, topics)
     results: dict[str, CreatedTopic | ApiError] = dict(_invalid_names(controller, topics))
     records: list[RecordAt] = []
     for topic in topics:
@@ -222,11 +224,17 @@ def check_manual_assignment(
     """Raise ApiError INVALID_REPLICA_ASSIGNMENT unless all are registered, distinct and of the expected number."""
     if not replicas:
         raise invalid_assignment("The manual partition assignment includes an empty replica list.")
+    refuses_cordoned = controller.release.has(Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS)
     previous = None
     for broker_id in sorted(replicas):
         if broker_id not in controller.image.cluster.brokers:
             raise invalid_assignment(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            )
+        if refuses_cordoned and first_cordoned(controller, [broker_id]) is not None:
+            raise invalid_assignment(
+                f"The manual partition assignment includes broker {broker_id}, but all its log directories are "
+                "cordoned."
             )
         if broker_id == previous:
             raise invalid_assignment(f"The manual partition assignment includes the broker {broker_id} more than once.")
@@ -250,7 +258,7 @@ def _placed(controller: ControllerContext, topic: CreatableTopic) -> list[Partit
     if factor == USE_DEFAULT:
         factor = config.default_replication_factor
     try:
-        placed = place(controller.usable_racks.of(controller), count, factor, controller.rng)
+        placed = place(controller.usable_racks.of(controller), count, factor, controller.rng, controller.release)
     except ApiError as refusal:
         raise invalid_factor(f"Unable to replicate the partition {factor} time(s): {refusal.message}") from None
     return placed_partitions(controller, placed, factor)

@@ -26,6 +26,7 @@ from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
 
 from ...waiting import until
 from ..conftest import running
@@ -181,6 +182,8 @@ def test_a_controller_is_known_by_the_endpoints_that_it_registered() -> None:
     image = image_of(RegisterControllerRecord(controller_id=3000, end_points=[endpoint]))
     (found,) = image.controllers.values()
     assert (found.controller_id, found.endpoints) == (3000, {"CONTROLLER": Endpoint("c", 9093, 1)})
+    tell(image, UnregisterControllerRecord(controller_id=3000))
+    assert image.controllers == {}
 
 
 def test_a_name_is_free_once_its_topic_is_removed() -> None:

@@ -329,6 +329,8 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
         options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, **more}
         if level is not None:
             options["metadata_version"] = metadata_version_level(level, release())
+            # Kafka's tool chooses kraft.version 1 for every metadata.version.
+            options.setdefault("kraft_version", 1)
         return theirs, _run_on_ours(run, **options)
 
     return both

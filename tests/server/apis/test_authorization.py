@@ -42,7 +42,7 @@ CLUSTER_OPERATIONS = {
     AclOperation.ALTER: {
         *(api_keys.ELECT_LEADERS, api_keys.UNREGISTER_BROKER, api_keys.ALTER_PARTITION_REASSIGNMENTS),
         *(api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.UPDATE_FEATURES, api_keys.CREATE_ACLS, api_keys.DELETE_ACLS),
-        *(api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER),
+        *(api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER, api_keys.UNREGISTER_CONTROLLER),
     },
     AclOperation.DESCRIBE: {
         *(api_keys.DESCRIBE_QUORUM, api_keys.LIST_PARTITION_REASSIGNMENTS, api_keys.DESCRIBE_ACLS),

@@ -1,0 +1,39 @@
+"""Rules of Kafka's controller that came with a release and do not depend on a metadata.version."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Behaviour(Enum):
+    """One rule: the first release whose controllers follow it, and the rule.
+
+    Found by running the conformance suite on each release's own controller; the classes are those that have the rule.
+    """
+
+    EPOCH_IS_KEPT = "3.9", "the same incarnation registers again with its broker epoch (ClusterControlManager)"
+    METADATA_TOPIC_IS_INVALID = (
+        "3.9",
+        "__cluster_metadata is an invalid topic, not an unauthorized one",
+    )
+    PARTITION_COUNT_IS_NAMED = "3.9", "CreateTopics refuses the partitions of a request by their number"
+    UNCLEAN_ELECTIONS_BY_CONFIG = "3.9", "unclean.leader.election.enable is followed (ReplicationControlManager)"
+    UNKNOWN_FEATURES_ARE_CHECKED = "3.8", "a broker that needs a level of an unknown feature may not register"
+    FENCED_BROKERS_KEEP_THEIR_SESSION = "4.0", "heartbeats of a fenced broker keep its session (BrokerHeartbeatManager)"
+    MISSING_METADATA_VERSION_IS_INVALID = "4.0", "a registration without metadata.version is INVALID_REGISTRATION"
+    GROUPS_HAVE_CONFIGS = "4.0", "resources of type GROUP have configs (GroupConfig)"
+    KRAFT_VERSION_STAYS = "4.1", "kraft.version cannot be downgraded (FeatureControlManager)"
+    UNKNOWN_BROKER_IS_NAMED = "4.1", "UnregisterBroker names the broker that is not registered"
+    DOWNGRADE_NAMES_BOTH_LEVELS = "4.2", "a refused downgrade of metadata.version names the present level"
+    CORDONING = "4.3", "cordoned.log.dirs is a known key, and a refused placement names it (KIP-1066)"
+    CORDONED_BROKERS_GET_NO_REPLICAS = "4.4", "assignments that name a wholly cordoned broker are refused (KAFKA-20441)"
+
+    @property
+    def since(self) -> str:
+        """The first release."""
+        return self.value[0]
+
+    @property
+    def rule(self) -> str:
+        """The rule as a sentence."""
+        return self.value[1]

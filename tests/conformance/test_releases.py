@@ -1,0 +1,23 @@
+"""The controller of each release against the kept run of Kafka's own one: no verdict and no reason differs."""
+
+import pytest
+from mockraft import Controller
+from mockraft.commands.conformance.levels import SEED, TOKEN_KEY
+from mockraft.conformance import baseline, run
+from mockraft.conformance.comparison import partings
+from mockraft.releases import SUPPORTED, release
+
+pytestmark = pytest.mark.one_python
+
+
+def test_there_is_a_baseline_of_every_release() -> None:
+    kept = {name: baseline.read(name).release for name in baseline.names()}
+    assert kept == {f"kafka-{version}": f"Kafka {release(version).name}" for version in SUPPORTED}
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+async def test_controller_of_a_release_differs_in_no_verdict_and_no_reason(version: str) -> None:
+    async with Controller(release=version, delegation_token_secret_key=TOKEN_KEY) as controller:
+        found = await run(controller.bootstrap, seed=SEED)
+    assert partings(found, baseline.read(f"kafka-{version}")) == []
+    assert found.release == f"Kafka {release(version).name}"
