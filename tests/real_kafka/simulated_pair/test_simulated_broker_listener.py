@@ -40,7 +40,7 @@ def versions(name: str, least: int = 0) -> range:
     return range(max(least, message.min_version), message.max_version + 1)
 
 
-@pytest.mark.parametrize("version", versions("ApiVersions"))
+@pytest.mark.parametrize("version", range(5))
 async def test_api_versions(pair: Any, version: int) -> None:
     keys = {messages.request(key).api_key: name.removesuffix("Request") for key, name in messages.REQUESTS.items()}
 

@@ -37,6 +37,7 @@ from mockraft.wire.messages.list_partition_reassignments_request import (
 pytestmark = pytest.mark.real_kafka
 
 TOPIC, CLUSTER, GROUP, USER = ResourceType.TOPIC, ResourceType.CLUSTER, ResourceType.GROUP, ResourceType.USER
+OFFERED = offered(APIS, Offer(release()))
 WITH_AUTHORIZER = {"authorizer": True, "super_users": "User:ANONYMOUS;User:boss"}
 
 
@@ -96,13 +97,13 @@ class Life:
         side.skip_start()
 
     def forward(self, user: str, message: Any, version: int | None = None, **how: Any) -> Any:
-        version = APIS[message.api_key].max_version if version is None else version
+        version = OFFERED[message.api_key].max_version if version is None else version
         answer = self.side.forward(message, version, user, **how)
         self._tell(user, answer, version)
         return answer
 
     def direct(self, message: Any, version: int | None = None) -> None:
-        version = APIS[message.api_key].max_version if version is None else version
+        version = OFFERED[message.api_key].max_version if version is None else version
         self._tell("direct", self.side.ask(message, version), version)
 
     def _tell(self, user: str, answer: Any, version: int) -> None:
@@ -162,7 +163,7 @@ def cluster_requests() -> Iterator[Any]:
 def refused_on_cluster(side: Any) -> list[Any]:
     life = Life(side)
     for message in cluster_requests():
-        api = APIS[message.api_key]
+        api = OFFERED[message.api_key]
         for version in range(api.min_version, api.max_version + 1):
             life.forward("eve", message, version)
     return life.outcomes
@@ -326,7 +327,7 @@ def direct(side: Any) -> list[Any]:
     create(side, shown, only_action, described)
     for version in (1, 4):
         life.direct(describe_configs_request.DescribeConfigsRequest(resources=asked), version)
-    for key in (each for each, api in APIS.items() if not api.forwardable and api.operation is None):
+    for key in (each for each, api in OFFERED.items() if not api.forwardable and api.operation is None):
         if key not in (api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, api_keys.API_VERSIONS, api_keys.DESCRIBE_CONFIGS):
             life.direct(messages.request(key)())
     life.direct(messages.request(api_keys.UNREGISTER_BROKER)())
@@ -335,7 +336,7 @@ def direct(side: Any) -> list[Any]:
     side.forward(CreateAclsRequest(creations=[deny.creation]), 3, "boss")
     fetch = messages.request(api_keys.FETCH)()
     wait_until(lambda: side.ask(fetch, 17).error_code == 31, 20, "the denial known")
-    for key, api in APIS.items():
+    for key, api in OFFERED.items():
         if api.operation is not None:
             for version in range(api.min_version, api.max_version + 1):
                 request = api.request()
@@ -370,5 +371,4 @@ def test_the_same_is_allowed_and_refused(
 
 def test_every_api_that_asks_for_an_operation_on_the_cluster_is_asked() -> None:
     asked = {message.api_key for message in cluster_requests()}
-    offers = offered(APIS, Offer(release())).values()
-    assert {api.api_key for api in offers if api.forwardable and api.operation is not None} == asked
+    assert {api.api_key for api in OFFERED.values() if api.forwardable and api.operation is not None} == asked
