@@ -1,4 +1,4 @@
-"""Conformance suite: named cases of how Kafka's 4.3.1 controller responds and what it writes, for any controller.
+"""Conformance suite: named cases of how Kafka's controller responds and what it writes, for any controller.
 
 A case is one sentence about a controller, with its source in Kafka (a test class, a KIP, or the class that has the
 rule) and a coroutine that checks it. The suite talks to a controller over the network only, as brokers do, so that it

@@ -251,3 +251,9 @@ def test_randomness_is_an_argument_wherever_the_same_inputs_give_the_same_bytes(
                 if isinstance(node, ast.Import | ast.ImportFrom) and "random" in ast.unparse(node).split()
             ]
     assert names(drawing) == []
+
+
+def test_images_are_built_with_every_package() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"].values()
+    copied = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()}
+    assert {folder.partition("/")[0] for folder in packages} - copied == set()

@@ -22,7 +22,7 @@ FAILED = 1
 BAD_OPTION = 2
 NO_CONTROLLER = 3
 
-ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka 4.3.1.
+ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka.
 
 Each case has brokers and topics of its own, sends requests, and checks the responses and the records that Fetch then
 returns. It removes what it created; cases that make Kafka's own controller resign run only with --disruptive. Do not
@@ -34,7 +34,7 @@ run it against a cluster that you need: it registers brokers, creates topics and
   mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
   mockraft conformance --bootstrap kafka:9093 --json kafka.json
   mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
-  mockraft conformance --bootstrap mine:9093 --against kafka-4.3.1
+  mockraft conformance --bootstrap mine:9093 --against kafka-3.9.2
 
 Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
 """
@@ -61,7 +61,7 @@ class Options:
         None,
         metavar="RUN",
         help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
-        "mockraft: kafka-4.3.1, Kafka's own controller at metadata.version 30.",
+        "mockraft: kafka-4.3.1 is Kafka's own controller of that version (3.7.2 to 4.4.0), at its newest level.",
     )
 
 
@@ -81,7 +81,7 @@ def register(app: typer.Typer) -> None:
     conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
     conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz.register(conformance_app)
-    app.add_typer(conformance_app, name="conformance", short_help="Compare a controller with Kafka 4.3.1's.")
+    app.add_typer(conformance_app, name="conformance", short_help="Compare a controller with Kafka's.")
     app.command("differences", help=DIFFERENCES_ABOUT, short_help="List the known differences from Kafka.")(differences)
 
 

@@ -205,3 +205,19 @@ def test_its_session_is_forgotten_when_it_times_out(cluster: Cluster) -> None:
     cluster.unregister(1)
     cluster.advance(11_000)
     assert cluster.written() == []
+
+
+def test_a_refusal_is_logged_once_with_its_reason_and_a_remedy(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        assert code(cluster, cluster_id="another") == "INCONSISTENT_CLUSTER_ID"
+    (warned,) = caplog.messages
+    assert warned.startswith("broker 1 may not register: ")
+    assert "but got cluster ID another" in warned
+    assert warned.endswith("; format its directories with this cluster id, or serve with --cluster-id")
+    assert code(cluster, log_dirs=list[bytes]()) == "INVALID_REGISTRATION"
+    assert code(cluster) == "NONE"
+    assert code(cluster, cluster_id="another\nforged line") == "INCONSISTENT_CLUSTER_ID"
+    assert len(caplog.messages) == 3
+    assert "\n" not in caplog.messages[-1]
