@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from mockraft.kafka.cluster import KafkaCluster
@@ -44,15 +45,23 @@ def test_kafka_log_dirs_shows_each_replica_in_one_of_two_folders(
     cluster: KafkaCluster, run: Callable[..., str]
 ) -> None:
     create_topic(cluster.bootstrap_servers, "placed", partitions=4, replicas=3)
-    printed = run("kafka-log-dirs", "--describe", "--topic-list", "placed")
-    result = json.loads(printed.splitlines()[-1])
-    for broker in result["brokers"]:
+
+    def described() -> list[dict[str, Any]]:
+        printed = run("kafka-log-dirs", "--describe", "--topic-list", "placed")
+        brokers: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])["brokers"]
+        return brokers
+
+    def count(broker: dict[str, Any]) -> int:
+        return sum(len(each["partitions"]) for each in broker["logDirs"])
+
+    # CreateTopics responds when a broker knows the topic; each broker makes its folders when it hears of them.
+    wait_until(lambda: [count(each) for each in described()] == [4, 4, 4], 60, "every broker to have its replicas")
+    for broker in described():
         folders = {each["logDir"]: each for each in broker["logDirs"]}
         assert set(folders) == {str(path) for path in cluster.brokers[broker["broker"]].log_dirs}
         assert all(each["error"] is None for each in folders.values())
         found = [replica["partition"] for each in folders.values() for replica in each["partitions"]]
         assert sorted(found) == [f"placed-{number}" for number in range(4)]
-    assert len(result["brokers"]) == 3
 
 
 def test_kafka_broker_api_versions_finds_every_forwarded_api_usable(
