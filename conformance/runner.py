@@ -76,10 +76,14 @@ async def run(
                 await judge(number, case)
     finally:
         await log.close()
-    found = Run(target.bootstrap, target.cluster_id, target.metadata_version, target.release_text)
-    found.seconds = time.monotonic() - began
-    found.verdicts = [verdicts[case.name] for case in chosen]
-    return found
+    return Run(
+        target.bootstrap,
+        target.cluster_id,
+        target.metadata_version,
+        target.release_text,
+        seconds=time.monotonic() - began,
+        verdicts=[verdicts[case.name] for case in chosen],
+    )
 
 
 async def _verdict(target: Target, log: Log, identities: Identities, case: Case) -> Verdict:

@@ -56,7 +56,8 @@ class Target:
     def release(self) -> Release:
         """The newest release of Kafka whose controllers support no higher metadata.version."""
         known = [release(version) for version in SUPPORTED]
-        return next((each for each in reversed(known) if _highest(each) <= self.newest_metadata_version), known[0])
+        fitting = (each for each in reversed(known) if max(each.metadata_versions) <= self.newest_metadata_version)
+        return next(fitting, known[0])
 
     @property
     def newest_metadata_version(self) -> int:
@@ -80,10 +81,6 @@ class Target:
             raise CannotConnectError(
                 f"{error}. Is a controller listening there? --bootstrap takes the address of its CONTROLLER listener."
             ) from None
-
-
-def _highest(of: Release) -> int:
-    return of.feature_ranges()[METADATA_VERSION][1]
 
 
 async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from mockraft.releases import Behaviour, Release, release
 
-DEFAULT: Final = release()
+DEFAULT_RELEASE: Final = release()
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -63,13 +63,14 @@ class Synonym(NamedTuple):
     factor: int
 
 
+@cache
 def resource_types(of: Release) -> frozenset[int]:
     """Return the types of resources that have configs in a release."""
     return RESOURCE_TYPES if of.has(Behaviour.GROUPS_HAVE_CONFIGS) else RESOURCE_TYPES - {GROUP}
 
 
 @cache
-def keys(resource_type: int, of: Release = DEFAULT) -> Mapping[str, ConfigKey]:
+def keys(resource_type: int, of: Release = DEFAULT_RELEASE) -> Mapping[str, ConfigKey]:
     """Return a release's keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
     if resource_type not in _TABLES:
         return {}
@@ -87,7 +88,7 @@ def keys(resource_type: int, of: Release = DEFAULT) -> Mapping[str, ConfigKey]:
 
 
 @cache
-def topic_synonyms(of: Release = DEFAULT) -> Mapping[str, Sequence[Synonym]]:
+def topic_synonyms(of: Release = DEFAULT_RELEASE) -> Mapping[str, Sequence[Synonym]]:
     """Return the broker keys behind each topic key of a release, the strongest first."""
     return {
         name: [Synonym(row["name"], row["times"]) for row in rows]

@@ -6,7 +6,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final
 
-from mockraft.kafka_configs.config_keys import DEFAULT, ConfigKey, Validator, keys
+from mockraft.kafka_configs.config_keys import DEFAULT_RELEASE, ConfigKey, Validator, keys
 from mockraft.releases import Release
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
@@ -62,7 +62,7 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def parse_all(resource_type: int, values: Mapping[str, str], of: Release = DEFAULT) -> dict[str, Any]:
+def parse_all(resource_type: int, values: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> dict[str, Any]:
     """Parse and check every key's value, given or default, in the order of the keys. Raises ApiError at once.
 
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.

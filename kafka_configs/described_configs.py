@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from mockraft.kafka_configs import config_keys
-from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT, GROUP, TOPIC, ConfigKey
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC, ConfigKey
 from mockraft.kafka_configs.config_values import ConfigSource, converted, parse
 from mockraft.kafka_configs.dynamic_configs import LISTENER_KEY, usable
 from mockraft.releases import Release
@@ -56,11 +56,11 @@ class Layers(NamedTuple):
     """Broker values by key and their sources, the strongest first, in a node of a release."""
 
     values: Sequence[tuple[Mapping[str, str], ConfigSource]]
-    of: Release = DEFAULT
+    of: Release = DEFAULT_RELEASE
 
 
 def layers_of(
-    own: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str], of: Release = DEFAULT
+    own: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str], of: Release = DEFAULT_RELEASE
 ) -> Layers:
     """Return the layers of a node: its own, the cluster-wide, its server.properties' and default values."""
     values = (

@@ -10,9 +10,8 @@
 - message specs. Only the newest release has all of its files; an older one has the files that differ from those of the
   next newer release, and the names of those that it lacks.
 
-A version of a message has the same bytes in every release, so `wire.messages` are the newest release's, and versions
-that the newest release has dropped are read from older ones (`wire.older_versions`). Nothing here imports another
-package of ours but the data.
+A version of a message has the same bytes in every release, so `wire.messages` are the newest release's. Nothing here
+imports another package of ours but the data.
 """
 
 from mockraft.releases.behaviour import Behaviour

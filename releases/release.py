@@ -138,7 +138,11 @@ class Release:
 
     def has(self, behaviour: Behaviour) -> bool:
         """Return True if its controllers follow this rule."""
-        return self.is_since(behaviour.since)
+        return behaviour in self._behaviours
+
+    @cached_property
+    def _behaviours(self) -> frozenset[Behaviour]:
+        return frozenset(each for each in Behaviour if self.is_since(each.since))
 
     def _metadata_versions(self, table: str) -> Mapping[int, MetadataVersion]:
         rows = self._features[table]

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from mockraft.releases import NEWEST
+from mockraft.releases import NEWEST, release
 from mockraft.releases.specs import FOLDERS
 from mockraft.wire.errors import WireError
 
@@ -102,14 +101,10 @@ class Schema:
 @cache
 def schema(name: str) -> Schema:
     """Return the spec called `name` (such as "BrokerHeartbeatRequest"). Raises WireError if this release has none."""
-    for folder in FOLDERS:
-        file = resources.files("mockraft.schemas_json") / RELEASE / folder / f"{name}.json"
-        if file.is_file():
-            found = parse(load(file.read_text(encoding="utf-8")))
-            if found.name == name:
-                return found
+    texts = release(RELEASE).specs
     # One file is not called as its message is (ZkMigrationRecord.json holds ZkMigrationStateRecord).
-    for text in _texts():
+    likely = [text for folder in FOLDERS if (text := texts.get(f"{folder}/{name}.json"))]
+    for text in [*likely, *texts.values()]:
         if f'"{name}"' in text and (found := parse(load(text))).name == name:
             return found
     raise WireError(f"Kafka {RELEASE} has no message called {name!r}")
@@ -124,15 +119,8 @@ def schema_of(cls: type) -> Schema:
 @cache
 def names() -> tuple[str, ...]:
     """Return every spec that has at least one valid version, sorted by folder and file name."""
-    found = (parse(load(text)) for text in _texts())
+    found = (parse(load(text)) for text in release(RELEASE).specs.values())
     return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
-
-
-def _texts() -> Iterator[str]:
-    for folder in FOLDERS:
-        files = (resources.files("mockraft.schemas_json") / RELEASE / folder).iterdir()
-        for file in sorted((f for f in files if f.name.endswith(".json")), key=lambda f: f.name):
-            yield file.read_text(encoding="utf-8")
 
 
 def load(text: str) -> dict[str, Any]:

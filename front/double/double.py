@@ -195,7 +195,7 @@ class DoubleApi:
         """Offer the APIs and features of another Kafka release ("3.9"), and other versions of some APIs.
 
         `{"Fetch": "4-16", "Vote": "off"}`; None restores its own. It applies from the next connection on.
-        ValueError.
+        ValueError for a release or versions that there are not.
         """
         self.call(self.double.as_version, release, api_versions)
 

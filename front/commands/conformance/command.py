@@ -145,7 +145,7 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     """Run all cases on Kafka's own controllers at their newest levels, and write FOLDER/kafka-VERSION.json for each.
 
     conformance/baselines is made so. Kafka's jars are fetched once by Maven; Java 17 or newer is needed. A controller
-    takes about half a minute.
+    takes about half a minute. A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
     """
     import tempfile
 
@@ -156,9 +156,13 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     for version in kafka_version or SUPPORTED:
         with tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
             found = run_on_kafka(Path(directory), version=version)
-        write(found, folder / f"kafka-{version}.json")
         count = found.count()
         typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
+        for verdict in found.failures:
+            typer.echo(f"kafka-{version}: {verdict.name}: {verdict.reason}", err=True)
+        if found.failures:
+            raise typer.Exit(FAILED)
+        write(found, folder / f"kafka-{version}.json")
 
 
 def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:

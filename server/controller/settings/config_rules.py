@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 from typing import Final
 
 from mockraft.kafka_configs import config_keys
-from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT, GROUP, TOPIC
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import invalid_config, parse_all
 from mockraft.releases import Release
 from mockraft.server.controller.result import ApiError, invalid_request
@@ -45,7 +45,7 @@ _BOUNDED_GROUP_KEYS: Final = (
 """In the order in which GroupConfig.validateValues compares them with the broker's lowest and highest values."""
 
 
-def validate(resource_type: int, name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
+def validate(resource_type: int, name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
     """Raise ApiError, with Kafka's code and message, for a resource that may not have these configs."""
     if resource_type == TOPIC:
         validate_topic(name, configs, of)
@@ -57,7 +57,7 @@ def validate(resource_type: int, name: str, configs: Mapping[str, str], of: Rele
         validate_group(name, configs, of)
 
 
-def validate_topic(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
+def validate_topic(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
     """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies."""
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
@@ -90,7 +90,7 @@ def validate_broker_name(name: str) -> None:
         raise invalid_request("Invalid negative broker ID.")
 
 
-def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
+def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
     if not name:
         raise invalid_request("Subscription name can't be empty")
@@ -108,7 +108,7 @@ def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release =
             raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
-def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT) -> None:
+def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
     """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
     if not name:
         raise invalid_request("Default group resources are not allowed.")

@@ -59,7 +59,11 @@ class EffectiveConfig(NamedTuple):
     source: ConfigSource
 
 
-_Layers = tuple[tuple[Mapping[str, str], ConfigSource], ...]
+class _Layers(NamedTuple):
+    """Sources of a topic's value if it has none of its own, in order, and the broker keys behind each topic key."""
+
+    values: tuple[tuple[Mapping[str, str], ConfigSource], ...]
+    synonyms: Mapping[str, Sequence[config_keys.Synonym]]
 
 
 class BrokenOperationError(ApiError):
@@ -72,13 +76,14 @@ class BrokenOperationError(ApiError):
 def topic_config(controller: "ControllerContext", topic_name: str, key: str) -> str | None:
     """Return a topic's value of one key: its own, else the controller node's, the cluster's, the default."""
     own = controller.image.configs.get((TOPIC, topic_name), {})
-    return _effective(controller, config_keys.keys(TOPIC, controller.release)[key], own).value
+    return _effective(config_keys.keys(TOPIC, controller.release)[key], own, _layers(controller)).value
 
 
 def effective_topic_configs(controller: "ControllerContext", own: Mapping[str, str]) -> list[EffectiveConfig]:
     """Return all values of a topic with these configs, sorted by name; internal keys only if it has them."""
+    layers = _layers(controller)
     return [
-        _effective(controller, key, own)
+        _effective(key, own, layers)
         for name, key in sorted(config_keys.keys(TOPIC, controller.release).items())
         if not key.internal or name in own
     ]
@@ -198,20 +203,21 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
 
 
 def _layers(controller: "ControllerContext") -> _Layers:
-    """Sources of a topic's value if it has none of its own, in order."""
     configs = controller.image.configs
-    return (
+    values = (
         (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),
         (configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (controller.static_configs, ConfigSource.STATIC_BROKER),
     )
+    return _Layers(values, config_keys.topic_synonyms(controller.release))
 
 
-def _effective(controller: "ControllerContext", key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
+def _effective(key: ConfigKey, own: Mapping[str, str], layers: _Layers) -> EffectiveConfig:
     if key.name in own:
         return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
-    for values, source in _layers(controller):
-        for synonym in config_keys.topic_synonyms(controller.release).get(key.name, ()):
+    synonyms = layers.synonyms.get(key.name, ())
+    for values, source in layers.values:
+        for synonym in synonyms:
             if synonym.name in values:
                 return EffectiveConfig(key, converted(values[synonym.name], synonym.factor), source)
     return EffectiveConfig(key, key.default, ConfigSource.DEFAULT)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mockraft.server.controller.context import ControllerContext
 
-_DEFAULT = release()
+_DEFAULT_RELEASE = release()
 
 
 class UsableBroker(NamedTuple):
@@ -95,7 +95,7 @@ def default_dir(controller: ControllerContext, broker_id: int) -> bytes:
 
 
 def place(
-    usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random, of: Release = _DEFAULT
+    usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random, of: Release = _DEFAULT_RELEASE
 ) -> list[list[int]]:
     """Return replicas for each of `partitions` new partitions on the usable brokers, the preferred leader first.
 
