@@ -35,7 +35,7 @@ def merge(base: Tree, ours: Tree, theirs: Tree, who: str, where: str = "") -> Tr
 
 
 def _merged_fields(base: Tree, ours: Tree, theirs: Tree, who: str, where: str) -> list[Tree]:
-    old, mine, new = (_by_name(tree) for tree in (base, ours, theirs))
+    old, mine, new = (fields_by_name(tree) for tree in (base, ours, theirs))
     names = [name for name in mine if name in new or name not in old]
     for place, name in enumerate(new):
         if name not in mine and name not in old:
@@ -50,6 +50,7 @@ def _merged_fields(base: Tree, ours: Tree, theirs: Tree, who: str, where: str) -
     return fields
 
 
-def _by_name(tree: Tree) -> dict[str, Tree]:
+def fields_by_name(tree: Tree) -> dict[str, Tree]:
+    """Return the fields of a message or struct in their order, without those that are no objects."""
     fields = tree.get("fields")
     return {str(f["name"]): f for f in fields if isinstance(f, dict)} if isinstance(fields, list) else {}

@@ -13,7 +13,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MemberDescriptorType, ModuleType
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from mockraft.codegen.versions import HIGHEST
 from mockraft.releases import NEWEST, release
 from mockraft.wire import schema_files
 from mockraft.wire.json_form import Json
-from mockraft.wire.message import Struct, field_names
+from mockraft.wire.message import Message, Struct, field_names
 from mockraft.wire.overlay import SHIPPED, OverlaidMessage, Overlay
 
 SOURCE_FILE = "SOURCE.toml"
@@ -81,7 +81,10 @@ def _overlay(files: tuple[SpecFile, ...]) -> Overlay:
             check(spec)
             specs[name] = spec
     _check_numbers(specs)
-    overlay = Overlay(_made(spec, trees[name], digest, renamed) for name, spec in specs.items())
+    overlay = Overlay(overlaid(spec, trees[name], digest) for name, spec in specs.items())
+    for name, spec in specs.items():
+        for struct in (spec.body, *spec.structs.values()):
+            _answer_to_shipped_names(overlay.module(name), name, struct.name, renamed)
     _check_pairs(specs, overlay)
     return overlay
 
@@ -143,19 +146,23 @@ def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
             )
 
 
-def _made(spec: MessageSpec, tree: dict[str, Json], digest: str, renamed: Mapping[str, str]) -> OverlaidMessage:
-    """Compile the class of a spec into a module of its own, without a file."""
-    name = f"mockraft.overlays.{digest}.{snake(spec.name)}"
-    module = ModuleType(name)
+def overlaid(spec: MessageSpec, tree: dict[str, Json], package: str) -> OverlaidMessage:
+    """Return a message of an overlay; `package` tells its modules from those of other overlays."""
     schema = schema_files.parse(tree)
+    return OverlaidMessage(schema, partial(_compiled, spec, schema, package), _listeners(spec, tree))
+
+
+def _compiled(spec: MessageSpec, schema: schema_files.Schema, package: str) -> type[Message]:
+    """Compile the class of a spec into a module of its own, without a file."""
+    name = f"mockraft.overlays.{package}.{snake(spec.name)}"
+    module = ModuleType(name)
     module.__dict__["SCHEMA"] = schema
     sys.modules[name] = module
     # A path may hold anything, and what is generated quotes its source.
     source = emit_module(dataclasses.replace(spec, source=f"{spec.name}.json"))
     exec(compile(source, f"<{spec.source}>", "exec"), module.__dict__)
-    for struct in (spec.body, *spec.structs.values()):
-        _answer_to_shipped_names(module, spec.name, struct.name, renamed)
-    return OverlaidMessage(getattr(module, spec.name), schema, _listeners(spec, tree))
+    cls: type[Message] = getattr(module, spec.name)
+    return cls
 
 
 def _listeners(spec: MessageSpec, tree: dict[str, Json]) -> tuple[str, ...]:

@@ -30,13 +30,18 @@ def read(root: Traversable, version: str) -> dict[str, str]:
     """Return every spec of a release by its path (`message/FetchRequest.json`). Raises FileNotFoundError."""
     texts: dict[str, str] = {}
     for each in versions(root):
-        folder = root / each
-        source = folder / SOURCE_FILE
-        absent = tomllib.loads(source.read_text(encoding="utf-8")).get("absent", ()) if source.is_file() else ()
-        texts = {path: text for path, text in texts.items() if path not in absent} | own_files(folder)
+        texts = _over(root / each, texts)
         if each == version:
-            return dict(sorted(texts.items()))
+            return texts
     raise FileNotFoundError(f"{root} has no release {version}")
+
+
+def _over(folder: Traversable, newer: Mapping[str, str]) -> dict[str, str]:
+    """Return the specs of the release in a folder, given those of the next newer one."""
+    source = folder / SOURCE_FILE
+    absent = tomllib.loads(source.read_text(encoding="utf-8")).get("absent", ()) if source.is_file() else ()
+    texts = {path: text for path, text in newer.items() if path not in absent} | own_files(folder)
+    return dict(sorted(texts.items()))
 
 
 def own_files(folder: Traversable) -> dict[str, str]:
@@ -52,5 +57,7 @@ def own_files(folder: Traversable) -> dict[str, str]:
 
 @cache
 def shipped(version: str) -> Mapping[str, str]:
-    """Return the specs of a supported release by path."""
-    return read(resources.files("mockraft.schemas_json"), version)
+    """Return the specs of a supported release by path. A spec that a newer release shares is the same object."""
+    root = resources.files("mockraft.schemas_json")
+    newer = [each for each in versions(root) if sort_key(each) > sort_key(version)]
+    return _over(root / version, shipped(newer[-1]) if newer else {})

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.layout import Group, Leaf, Node
 from mockraft.spark_replay.decoding.shape_json import INTEGERS
@@ -15,7 +16,6 @@ from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, frames_at
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
-from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_files import StructSpec, schema_of
 
 Rows = npt.NDArray[np.int64]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
-from mockraft.wire.overlay import in_use
 from mockraft.wire.redaction.messages import masked_request, masked_response, may_hold_secrets
 
 

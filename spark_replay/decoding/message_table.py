@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Shape, frames_at
 from mockraft.spark_replay.decoding.verdicts import (
@@ -20,7 +21,6 @@ from mockraft.spark_replay.decoding.verdicts import (
     judge_frame,
 )
 from mockraft.spark_replay.schemas import MESSAGES
-from mockraft.wire.overlay import in_use
 from mockraft.wire.redaction.messages import may_have_secrets
 
 BATCH_BYTES_MAX = 4 << 20

@@ -8,12 +8,13 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.layout import TooManyValuesError, check_values
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.message import Message, Struct, with_constructor
-from mockraft.wire.overlay import Overlay, in_use
+from mockraft.wire.overlay import Overlay
 from mockraft.wire.redaction.messages import masked, may_have_secrets
 from mockraft.wire.schema_files import StructSpec, schema_of
 

@@ -11,9 +11,9 @@ from functools import cache
 from struct import Struct
 
 import numpy as np
+from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.arrow_columns import Array
 from mockraft.wire import api_keys, messages
-from mockraft.wire.errors import WireError
 
 LENGTH = Struct(">i")
 RESPONSE = Struct(">ii")
@@ -28,14 +28,12 @@ _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 @cache
 def _versions() -> dict[int, range]:
-    """The versions of each API; all possible ones for ApiVersions, since clients start with their newest."""
-    known = {}
-    for key in range(API_KEY_MAX + 1):
-        try:
-            request = messages.request(key)
-        except WireError:
-            continue
-        known[key] = range(request.min_version, request.max_version + 1)
+    """The versions of each API; all possible ones for ApiVersions, since clients start with their newest.
+
+    Those that the newest release has dropped are left out: ZooKeeper's sessions begin as Produce 0 does.
+    """
+    requests = {key: messages.request(key) for key in messages.REQUESTS}
+    known = {key: range(request.min_version, request.max_version + 1) for key, request in requests.items()}
     known[api_keys.API_VERSIONS] = range(API_VERSION_MAX + 1)
     return known
 
@@ -44,14 +42,11 @@ def _versions() -> dict[int, range]:
 def header_versions() -> tuple[Array, Array]:
     """Header versions of requests and of responses by [api_key, api_version], -1 if unknown."""
     tables = []
-    for which in (messages.request_header_version, messages.response_header_version):
+    for which in (every_release().request_header_version, every_release().response_header_version):
         table = np.full((API_KEY_MAX + 1, API_VERSION_MAX + 1), -1, np.int8)
-        for key in _versions():
+        for key in every_release().requests:
             for version in range(API_VERSION_MAX + 1):
-                try:
-                    table[key, version] = which(key, version)
-                except WireError:
-                    continue
+                table[key, version] = which(key, version)
         tables.append(table)
     return tables[0], tables[1]
 

@@ -40,6 +40,25 @@ def test_decodes_a_request_by_any_of_its_names(key: str) -> None:
     assert (result.exit_code, json.loads(result.stdout)) == (0, HEARTBEAT_JSON)
 
 
+@pytest.mark.parametrize(
+    ("api", "version", "tree"),
+    [
+        ("ListOffsets", 0, {"replicaId": -1, "topics": []}),
+        ("ControlledShutdown", 3, {"brokerId": 1, "brokerEpoch": 2}),
+    ],
+)
+def test_versions_of_every_release_are_decoded_explained_and_encoded(
+    api: str, version: int, tree: dict[str, object]
+) -> None:
+    asked = ("--request", api, "--version", str(version))
+    encoded = run("encode", *asked, json.dumps(tree))
+    assert encoded.exit_code == 0, encoded.stderr
+    assert json.loads(run("decode", *asked, encoded.stdout.strip()).stdout) == tree
+    explained = run("explain", *asked, encoded.stdout.strip())
+    assert explained.exit_code == 0
+    assert all(name in explained.stdout for name in tree)
+
+
 def test_bytes_may_be_hex_with_colons_or_standard_input() -> None:
     options = ("decode", "--request", "63", "--version", "0", "--compact")
     expected = json.dumps(HEARTBEAT_JSON, separators=(",", ":")) + "\n"

@@ -13,6 +13,7 @@ from mockraft.kafka.jars import classpath
 from mockraft.releases import NEWEST
 from mockraft.wire import messages, records
 from mockraft.wire.json_form import from_json
+from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_files import FieldSpec, StructSpec, names, schema
 from mockraft.wire.schema_reading import UNKNOWN_TAGS
 
@@ -42,7 +43,7 @@ def generated_class(name: str) -> Any:
 
 def random_body(name: str, version: int, rng: Random, manner: str) -> Tree:
     """A JSON tree that Kafka's converter accepts. `manner`: empty, extreme, plain or mixed (random per field)."""
-    return _struct(schema(name).root, version, rng, manner)
+    return _struct(in_use().schema(name).root, version, rng, manner)
 
 
 def foreign_body(name: str, version: int, rng: Random) -> Tree | None:
@@ -121,9 +122,9 @@ class Answer(NamedTuple):
     error: str
 
 
-def ask_java(questions: list[tuple[str, str, int, str]]) -> list[Answer]:
+def ask_java(questions: list[tuple[str, str, int, str]], kafka_version: str = NEWEST) -> list[Answer]:
     """Results for (operation, name, version, JSON or hex), from one process for all of them."""
-    command = ["java", *JAVA_OPTIONS, "-cp", classpath(NEWEST), str(ORACLE_SOURCE)]
+    command = ["java", *JAVA_OPTIONS, "-cp", classpath(kafka_version), str(ORACLE_SOURCE)]
     lines = "".join(f"{what}\t{name}\t{version}\t{payload}\n" for what, name, version, payload in questions)
     ran = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr

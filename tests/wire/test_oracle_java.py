@@ -1,16 +1,20 @@
 """Comparison with Kafka's own generated classes: bytes and JSON of every message."""
 
 import json
+from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
+from mockraft.codegen.every_release import every_release
+from mockraft.releases import SUPPORTED, release
 from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
-from mockraft.wire.schema_files import schema
+from mockraft.wire.overlay import using
+from mockraft.wire.schema_files import Versions, load, names, parse, schema
 
-from .conftest import ask_java, foreign_body, generated_class, message_tree, without_records
+from .conftest import MANNERS, ask_java, foreign_body, generated_class, message_tree, random_body, without_records
 
 pytestmark = pytest.mark.real_kafka
 
@@ -110,6 +114,40 @@ def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any) -> None:
         with pytest.raises(WireError):
             generated_class(name).read(data, version)
     assert len(questions) // 4 < len(refused) < len(questions)
+
+
+def test_dropped_versions_are_those_of_the_last_release_that_has_them() -> None:
+    rng = Random(38)
+    dropped: dict[str, list[tuple[str, int]]] = {}
+    with using(every_release()) as union:
+        for name, found in union.overlaid.items():
+            for version in range(found.schema.valid.low, found.schema.valid.high + 1):
+                if not in_newest(name, version):
+                    dropped.setdefault(last_release(name, version), []).append((name, version))
+        assert sum(map(len, dropped.values())) > 100
+        for kafka_version, pairs in dropped.items():
+            bodies = [(*pair, random_body(*pair, rng, manner)) for pair in pairs for manner in MANNERS]
+            questions = [("json", name, version, json.dumps(tree)) for name, version, tree in bodies]
+            for (name, version, _), answer in zip(bodies, ask_java(questions, kafka_version), strict=True):
+                assert answer.error == "", (name, version)
+                message = union.by_name(name).read(answer.data, version)
+                assert message.write(version) == answer.data, (name, version)
+                assert without_records(to_json(message, version)) == answer.tree, (name, version)
+
+
+def in_newest(name: str, version: int) -> bool:
+    return name in names() and schema(name).valid.covers(version)
+
+
+def last_release(name: str, version: int) -> str:
+    having = [each for each in SUPPORTED if name in valid(each) and valid(each)[name].covers(version)]
+    return having[-1]
+
+
+@cache
+def valid(kafka_version: str) -> dict[str, Versions]:
+    specs = (parse(load(text)) for text in release(kafka_version).specs.values())
+    return {spec.name: spec.valid for spec in specs}
 
 
 def scratched(data: bytes, rng: Random) -> bytes:

@@ -10,6 +10,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from mockraft.codegen.every_release import every_release
 from mockraft.commands.codec import names
 from mockraft.commands.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.commands.codec.names import class_named
@@ -239,9 +240,8 @@ def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
 
 
 def _speak(ctx: typer.Context, options: SubjectOptions) -> None:
-    """Let the rest of this command find the messages that the options ask for."""
-    if (found := options.overlay()) is not None:
-        ctx.with_resource(using(found))
+    """Let the rest of this command find the messages that the options ask for; those of every release without one."""
+    ctx.with_resource(using(options.overlay() or every_release()))
 
 
 def _versions(name: str) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.schemas import FRAMES
-from mockraft.wire import messages
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.message import Message
 
@@ -35,7 +35,7 @@ def request_frame(message: Message, version: int, client_id: str | None = "a") -
 
 def response_frame(message: Message, version: int) -> Row:
     """A response as it is framed, less its four bytes of length."""
-    before = messages.response_header_version(message.api_key, version)
+    before = every_release().response_header_version(message.api_key, version)
     return write_response(message.write(version), 1, before)[4:], message.api_key, version, True
 
 
