@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.releases import release
+from mockraft.releases import Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
@@ -86,7 +86,10 @@ class Controller:
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:
             everyone = config.allow_everyone_if_no_acl_found
-            self.authorizer = Authorizer(config.super_user_principals, allow_everyone_if_no_acl_found=everyone)
+            ranges = self.release.has(Behaviour.ACL_HOSTS_ARE_RANGES)
+            self.authorizer = Authorizer(
+                config.super_user_principals, allow_everyone_if_no_acl_found=everyone, ranges=ranges
+            )
         self._load()
         raft.listener = self
         if raft.is_leader:

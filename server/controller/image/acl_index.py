@@ -1,9 +1,11 @@
 """ACLs indexed by resource, so that a decision costs the same with a hundred ACLs and a hundred thousand."""
 
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller.security.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
+from mockraft.server.controller.security.host_ranges import is_in_range, is_range
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image.security import AccessControlEntry
@@ -25,8 +27,11 @@ class Verdict(NamedTuple):
     has_acls: bool
 
 
-_Rules = dict[tuple[str, str], tuple[int, int]]
-"""Bits of the denied and of the allowed operations, by (principal, host)."""
+class _Rules(dict[tuple[str, str], tuple[int, int]]):
+    """Bits of the denied and of the allowed operations, by (principal, host); `ranges` counts hosts that are ranges."""
+
+    def __init__(self) -> None:
+        self.ranges: Counter[str] = Counter()
 
 
 class _Patterns:
@@ -62,7 +67,7 @@ class AclIndex:
         patterns = self._by_type.get(acl.resource_type)
         if patterns is None:
             return False
-        rules = patterns.of(acl).get(acl.resource_name, {})
+        rules = patterns.of(acl).get(acl.resource_name, _Rules())
         denied, allowed = rules.get((acl.principal, acl.host), (0, 0))
         asked_denied, asked_allowed = _bits(acl)
         return bool(denied & asked_denied | allowed & asked_allowed)
@@ -73,8 +78,10 @@ class AclIndex:
         by_name = patterns.of(acl)
         if acl.resource_name not in by_name and by_name is patterns.prefixed:
             patterns.lengths[len(acl.resource_name)] += 1
-        rules = by_name.setdefault(acl.resource_name, {})
+        rules = by_name.setdefault(acl.resource_name, _Rules())
         whose, denied, allowed = (acl.principal, acl.host), *_bits(acl)
+        if is_range(acl.host) and whose not in rules:
+            rules.ranges[acl.host] += 1
         old_denied, old_allowed = rules.get(whose, (0, 0))
         rules[whose] = old_denied | denied, old_allowed | allowed
 
@@ -89,6 +96,7 @@ class AclIndex:
         if rules[whose] != (0, 0):
             return
         del rules[whose]
+        rules.ranges = rules.ranges - Counter((acl.host,))
         if rules:
             return
         del by_name[acl.resource_name]
@@ -96,8 +104,13 @@ class AclIndex:
             patterns.lengths[len(acl.resource_name)] -= 1
             patterns.lengths = +patterns.lengths
 
-    def verdict(self, principal: str, host: str, operation: int, resource_type: int, resource_name: str) -> Verdict:
-        """Return the decision on an operation of the principal from this address on one resource."""
+    def verdict(
+        self, principal: str, host: str, operation: int, resource_type: int, resource_name: str, *, ranges: bool
+    ) -> Verdict:
+        """Return the decision on an operation of the principal from this address on one resource.
+
+        `ranges` is False for releases whose authorizer compares an ACL's host with the address only.
+        """
         patterns = self._by_type.get(resource_type)
         matching = () if patterns is None else patterns.matching(resource_name)
         denied_by = 1 << operation | 1 << AclOperation.ALL
@@ -105,9 +118,11 @@ class AclIndex:
         for implying in _IMPLIED_BY.get(operation, ()):
             allowed_by |= 1 << implying
         allowed = False
-        whose = ((principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), (WILDCARD_PRINCIPAL, WILDCARD))
         for rules in matching:
-            for each in whose:
+            hosts = [host, WILDCARD]
+            if ranges:
+                hosts += [each for each in rules.ranges if is_in_range(host, each)]
+            for each in product((principal, WILDCARD_PRINCIPAL), hosts):
                 denied_bits, allowed_bits = rules.get(each, (0, 0))
                 if denied_bits & denied_by:
                     return Verdict(denied=True, allowed=False, has_acls=True)

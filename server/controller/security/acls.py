@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import (
     RECORDS_PER_BATCH_MAX,
@@ -22,7 +23,9 @@ from mockraft.server.controller.security.acl_types import (
     PermissionType,
     ResourceType,
 )
+from mockraft.server.controller.security.host_ranges import is_range, parse_range
 from mockraft.serving.directory_ids import draw_uuid
+from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
@@ -93,7 +96,7 @@ def create_acls(
     records: dict[AccessControlEntry, RecordAt] = {}
     results: list[ApiError | None] = []
     for acl in asked:
-        refusal = _refusal(acl)
+        refusal = _refusal(acl) or _host_refusal(controller, acl.host)
         results.append(refusal)
         if refusal is None and acl not in security.acl_index and acl not in records:
             acl_id = draw_uuid(controller.rng)
@@ -130,6 +133,25 @@ def delete_acls(
             found.append(acl)
         results.append(found)
     return ControllerResult(list(removed.values()), results, "ACLs deleted" if removed else "")
+
+
+def _host_refusal(controller: "ControllerContext", host: str) -> ApiError | None:
+    """Return the error in the host of a new ACL, if any (AclControlManager.validateHostPattern)."""
+    if not controller.release.has(Behaviour.ACL_HOSTS_ARE_RANGES):
+        return None
+    if not host:
+        return invalid_request("Host pattern cannot be null or empty")
+    if not is_range(host):
+        return None
+    if "cidr_acl" not in controller.image.version.supports:
+        since = next(each.name for each in controller.release.metadata_versions.values() if "cidr_acl" in each.supports)
+        message = f"CIDR-based ACL host patterns require metadata version {since} or higher."
+        return ApiError(error_codes.UNSUPPORTED_VERSION, message)
+    try:
+        parse_range(host)
+    except ValueError as error:
+        return invalid_request(f"Invalid CIDR notation '{host}': {error}")
+    return None
 
 
 def _refusal(acl: AccessControlEntry) -> ApiError | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
 from mockraft.releases import release
 from mockraft.server.controller.settings.features import metadata_version_level
@@ -284,14 +285,19 @@ def _uuid_text(topic_id: bytes) -> str:
 
 
 def _on_kafka(
-    directory: Path, level: str | None, run: Callable[[Side], T], session_timeout_ms: int, more: dict[str, Any]
+    directory: Path,
+    version: str,
+    level: str | None,
+    run: Callable[[Side], T],
+    session_timeout_ms: int,
+    more: dict[str, Any],
 ) -> T:
     cluster_id = random_uuid()
     properties = {"broker.session.timeout.ms": str(session_timeout_ms), **AT_ONCE}
     properties |= {key.replace("_", "."): str(value) for key, value in more.items() if key != "authorizer"}
     if more.get("authorizer"):
         properties["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
+    controller = KafkaController(directory, cluster_id, version=version, release_version=level, properties=properties)
     controller.format()
     return _run_on_kafka(controller, run)
 
@@ -317,18 +323,20 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
     """`on_both(run, level=None)`: what `run(side)` gives on Kafka's controller and on ours, both new.
 
     `level` is a metadata.version by Kafka's name, None the newest. `more` are options of ours, and with dots Kafka's.
+    Ours is a controller of Kafka's release.
     """
 
     def both(
         run: Callable[[Side], T],
         level: str | None = None,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        kafka_version: str = KAFKA_VERSION,
         **more: Any,
     ) -> tuple[T, T]:
-        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run, session_timeout_ms, more)
-        options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, **more}
+        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), kafka_version, level, run, session_timeout_ms, more)
+        options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, "release": kafka_version, **more}
         if level is not None:
-            options["metadata_version"] = metadata_version_level(level, release())
+            options["metadata_version"] = metadata_version_level(level, release(kafka_version))
             # Kafka's tool chooses kraft.version 1 for every metadata.version.
             options.setdefault("kraft_version", 1)
         return theirs, _run_on_ours(run, **options)

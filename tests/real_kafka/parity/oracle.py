@@ -8,9 +8,9 @@ from mockraft.kafka.jars import classpath, java
 ORACLES = Path(__file__).parents[2] / "oracle_java"
 
 
-def kafkas_answers(oracle: str, lines: list[str], *options: str) -> list[str]:
+def kafkas_answers(oracle: str, lines: list[str], *options: str, kafka_version: str = "4.3.1") -> list[str]:
     """The answers of Kafka's classes, one for each line."""
-    command = [java(), *options, "-cp", classpath("4.3.1"), str(ORACLES / oracle)]
+    command = [java(), *options, "-cp", classpath(kafka_version), str(ORACLES / oracle)]
     asked = "\n".join(lines).encode()
     printed = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=200).stdout
     return printed.decode().removesuffix("\n").split("\n")

@@ -176,6 +176,55 @@ def test_acls_are_created_described_and_deleted(on_both: Callable[..., tuple[Any
     assert sum(len(records) for *_, records in theirs) > 80
 
 
+BROKEN_HOSTS = ("", "10.0.0.0/33", "10.0.0.256/8", "a/8", "fd00::/129", "fd00::/x", "/")
+
+
+def hosts(side: Any) -> list[Any]:
+    life = Life(side)
+    life.create(*(creation(host=host) for host in ("*", "10.0.0.1", "10.0.0.0/8", "fd00::/8", *BROKEN_HOSTS)))
+    life.delete(filters(DeleteAclsFilter, host_filter="10.0.0.0/8"))
+    return life.outcomes
+
+
+@pytest.mark.parametrize(("level", "acl_count"), [("4.4-IV0", 2), (None, 4)])
+def test_hosts_are_checked_from_4_4_on(
+    on_both: Callable[..., tuple[Any, Any]], level: str | None, acl_count: int
+) -> None:
+    theirs, ours = on_both(hosts, level, kafka_version="4.4.0", **WITH_AUTHORIZER)
+    assert theirs == ours
+    assert len(theirs[0][-1]) == acl_count
+
+
+def decisions(side: Any) -> list[int]:
+    """Error codes of deletions of nothing by users from these addresses, whom ACLs let in or not."""
+    life = Life(side)
+    cluster = {"resource_type": ResourceType.CLUSTER, "resource_name": "kafka-cluster"}
+    life.create(
+        creation(**cluster, principal="User:alice", host="10.0.0.0/8", operation=AclOperation.ALTER),
+        creation(**cluster, principal="User:*", host="fd00::/8", operation=AclOperation.ALTER),
+        creation(
+            **cluster,
+            principal="User:alice",
+            host="10.0.0.4/31",
+            operation=AclOperation.ALL,
+            permission_type=PermissionType.DENY,
+        ),
+    )
+    addresses = [bytes((10, 0, 0, last)) for last in (3, 4, 5, 6)] + [b"\x0b\0\0\1", b"\xfd" + bytes(15), bytes(16)]
+    nothing = DeleteAclsRequest(filters=[filters(DeleteAclsFilter, resource_name_filter="nothing")])
+    return [
+        side.forward(nothing, 3, user, address=address).filter_results[0].error_code
+        for user in ("alice", "bob")
+        for address in addresses
+    ]
+
+
+def test_ranges_of_addresses_are_let_in(on_both: Callable[..., tuple[Any, Any]]) -> None:
+    theirs, ours = on_both(decisions, kafka_version="4.4.0", **WITH_AUTHORIZER)
+    assert theirs == ours
+    assert theirs == [0, 31, 31, 0, 31, 0, 31, 31, 31, 31, 31, 31, 0, 31]
+
+
 def without_authorizer(side: Any) -> list[Any]:
     life = Life(side, is_described=False)
     for version in (1, 2, 3):

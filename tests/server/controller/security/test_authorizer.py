@@ -37,7 +37,9 @@ def index_of(*acls: AccessControlEntry) -> AclIndex:
 
 def allows(index: AclIndex, operation: AclOperation = AclOperation.READ, name: str = "orders", **who: Any) -> bool:
     authorizer = Authorizer(
-        who.pop("super_users", ()), allow_everyone_if_no_acl_found=who.pop("allow_everyone_if_no_acl_found", False)
+        who.pop("super_users", ()),
+        allow_everyone_if_no_acl_found=who.pop("allow_everyone_if_no_acl_found", False),
+        ranges=who.pop("ranges", True),
     )
     principal, host = who.pop("principal", "User:alice"), who.pop("host", HOST)
     return authorizer.allows(index, principal, host, operation, ResourceType.TOPIC, name)
@@ -81,6 +83,28 @@ def test_principals_and_hosts_are_one_or_any() -> None:
     assert not allows(index_of(entry(principal="Group:*")), principal="Group:any")
     assert allows(index_of(entry(host=HOST)))
     assert not allows(index_of(entry(host="10.0.0.2")))
+
+
+def test_hosts_may_be_ranges_of_addresses() -> None:
+    index = index_of(entry(host="10.0.0.0/8"), entry(host="fd00::/8", principal="User:*"))
+    assert allows(index)
+    assert allows(index, host="fd00:0:0:0:0:0:0:1", principal="User:bob")
+    assert not allows(index, host="11.0.0.1")
+    assert not allows(index, ranges=False)
+    index.add(entry(host="10.0.0.0/31", permission_type=PermissionType.DENY))
+    assert not allows(index)
+    assert allows(index, host="10.0.0.2")
+
+
+def test_a_range_is_forgotten_with_its_last_acl() -> None:
+    denial = entry(host="10.0.0.0/31", permission_type=PermissionType.DENY)
+    index = index_of(entry(), denial, entry(host="10.0.0.0/31", principal="User:bob"))
+    index.remove(denial)
+    assert allows(index)
+    assert allows(index, principal="User:bob")
+    index.remove(entry(host="10.0.0.0/31", principal="User:bob"))
+    assert not allows(index, principal="User:bob")
+    assert index._by_type[ResourceType.TOPIC].literal["orders"].ranges == {}
 
 
 def test_wildcard_principal_is_refused_unless_super_user() -> None:
