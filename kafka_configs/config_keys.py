@@ -96,6 +96,6 @@ def topic_synonyms(of: Release = DEFAULT_RELEASE) -> Mapping[str, Sequence[Synon
     }
 
 
-def is_supported(resource_type: int, key: str) -> bool:
+def is_supported(resource_type: int, key: str, of: Release = DEFAULT_RELEASE) -> bool:
     """Return True if a config record is replayed rather than skipped (DefaultSupportedConfigChecker)."""
-    return resource_type == BROKER or key in keys(resource_type)
+    return resource_type == BROKER or key in keys(resource_type, of)

@@ -26,7 +26,11 @@ class Behaviour(Enum):
     UNKNOWN_BROKER_IS_NAMED = "4.1", "UnregisterBroker names the broker that is not registered"
     DOWNGRADE_NAMES_BOTH_LEVELS = "4.2", "a refused downgrade of metadata.version names the present level"
     CORDONING = "4.3", "cordoned.log.dirs is a known key, and a refused placement names it (KIP-1066)"
+    ADDED_PARTITIONS_ARE_COUNTED = "4.4", "CreatePartitions refuses the partitions of a request by their number"
     ACL_HOSTS_ARE_RANGES = "4.4", "hosts of ACLs are checked, and may be ranges of addresses (KIP-1276, CidrUtils)"
+    GROUP_BOUNDS_ARE_NUMBERS = "4.4", "a refused group config names its bounds, not their keys (GroupConfig)"
+    LOGGER_OPERATIONS_ARE_NAMED = "4.4", "an unknown operation on a broker logger is INVALID_REQUEST"
+    QUOTAS_ARE_FINITE = "4.4", "infinite client quotas are refused (ClientQuotaControlManager)"
     CORDONED_BROKERS_GET_NO_REPLICAS = "4.4", "assignments that name a wholly cordoned broker are refused (KAFKA-20441)"
 
     @property

@@ -5,6 +5,7 @@ Not implemented: a broker logger resource is checked for its name, and has no lo
 
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.kafka_configs.config_values import Operation, invalid_config
+from mockraft.releases import Behaviour
 from mockraft.server.apis.alter_configs import Outcomes, Resource, changed
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import is_allowed_on_cluster
@@ -79,9 +80,13 @@ def _logger_refusal(resource: AlterConfigsResource, ctx: RequestContext, control
         if change.config_operation in (Operation.SET, Operation.DELETE):
             return invalid_config(f"Logger {change.name} does not exist!")
         if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
-            return ApiError(error_codes.UNKNOWN_SERVER_ERROR, error_codes.message(error_codes.UNKNOWN_SERVER_ERROR))
-        operation = Operation(change.config_operation).name
-        return invalid_request(f"{operation} operation is not allowed for the BROKER_LOGGER resource")
+            if not controller.release.has(Behaviour.LOGGER_OPERATIONS_ARE_NAMED):
+                code = error_codes.UNKNOWN_SERVER_ERROR
+                return ApiError(code, error_codes.message(code))
+            operation = f"Unknown operation type {change.config_operation}"
+        else:
+            operation = f"{Operation(change.config_operation).name} operation"
+        return invalid_request(f"{operation} is not allowed for the BROKER_LOGGER resource")
     return None
 
 

@@ -12,6 +12,7 @@ from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
@@ -229,7 +230,7 @@ class Controller:
 
     def _load(self) -> None:
         """Rebuild the image from committed records."""
-        self.image = Image()
+        self.image = Image(settings=SettingsImage(release=self.release))
         self.applied_offset = 0
         # FinalizedFeaturesEpoch of ApiVersions: the end of the records that the features were last loaded from.
         self.features_epoch = self.log.high_watermark - 1

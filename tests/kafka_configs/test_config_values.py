@@ -1,6 +1,7 @@
 import pytest
 from mockraft.kafka_configs import config_keys, config_values
 from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC
+from mockraft.releases import release
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
@@ -154,3 +155,6 @@ def test_records_with_unknown_keys_count_for_brokers_only() -> None:
     assert not config_keys.is_supported(TOPIC, "log.retention.ms")
     assert config_keys.is_supported(BROKER, "anything.goes")
     assert not config_keys.is_supported(GROUP, "retention.ms")
+    assert [
+        each for each in ("4.3", "4.4") if config_keys.is_supported(GROUP, "streams.assignor.name", release(each))
+    ] == ["4.4"]

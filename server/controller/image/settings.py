@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.kafka_configs import config_keys
+from mockraft.releases import Release, release
 from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -19,17 +20,18 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 class SettingsImage:
     """Config values by (resource type, resource name), levels by feature, quota values by entity.
 
-    `next_producer_id` is the first of the next block; -1 before the first block.
+    `next_producer_id` is the first of the next block; -1 before the first block. `release` determines the known keys.
     """
 
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
+    release: Release = field(default_factory=release, compare=False, repr=False)
 
     def apply_config(self, record: ConfigRecord, offset: int) -> None:
         """Set a config value, or delete it if None; keys that no resource of the type has are skipped."""
-        if not config_keys.is_supported(record.resource_type, record.name):
+        if not config_keys.is_supported(record.resource_type, record.name, self.release):
             return
         resource = (record.resource_type, record.resource_name)
         values = self.configs.setdefault(resource, {})

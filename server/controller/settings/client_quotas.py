@@ -4,9 +4,11 @@ Host names are not resolved: an ip is an address or `localhost`.
 """
 
 import ipaddress
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -80,7 +82,7 @@ def _alter_entity(
     records = []
     for key, value in in_hash_map_order(changes, len(changes)):
         if value is not None:
-            _check_value(keys, key, value)
+            _check_value(keys, key, value, is_finite=controller.release.has(Behaviour.QUOTAS_ARE_FINITE))
             if key not in current or not _is_same(current[key], value):
                 records.append(ClientQuotaRecord(entity=parts, key=key, value=value, remove=False))
         elif key in current:
@@ -107,10 +109,12 @@ def _keys_of(entity: Entity) -> Mapping[str, str]:
     return _IP_KEYS
 
 
-def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
+def _check_value(keys: Mapping[str, str], key: str, value: float, *, is_finite: bool) -> None:
     kind = keys.get(key)
     if kind is None:
         raise invalid_request(f"Invalid configuration key {key}")
+    if is_finite and not math.isfinite(value):
+        raise invalid_request(f"Quota {key} must be a finite number")
     if value <= 0:
         raise invalid_request(f"Quota {key} must be greater than 0")
     if kind == "DOUBLE":

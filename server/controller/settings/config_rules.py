@@ -10,10 +10,10 @@ from typing import Final
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import invalid_config, parse_all
-from mockraft.releases import Release
+from mockraft.releases import Behaviour, Release
 from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.wire import error_codes
-from mockraft.wire.java_values import in_hash_map_order, parse_integer
+from mockraft.wire.java_values import in_hash_map_order, parse_integer, split_trimmed
 from mockraft.wire.topic_names import reason_invalid
 
 _CLIENT_MATCH_PARAMETERS: Final = frozenset(
@@ -27,6 +27,10 @@ _CLIENT_MATCH_PARAMETERS: Final = frozenset(
     )
 )
 _INTERVAL_MS_RANGE: Final = range(100, 3_600_001)
+_GROUP_ASSIGNOR: Final = "streams.assignor.name"
+_GROUP_TAGS: Final = "streams.rack.aware.assignment.tags"
+_DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+
 _BOUNDED_GROUP_KEYS: Final = (
     "consumer.heartbeat.interval.ms",
     "consumer.session.timeout.ms",
@@ -41,6 +45,8 @@ _BOUNDED_GROUP_KEYS: Final = (
     "streams.session.timeout.ms",
     "streams.num.standby.replicas",
     "streams.assignment.interval.ms",
+    "streams.task.offset.interval.ms",
+    "streams.num.warmup.replicas",
 )
 """In the order in which GroupConfig.validateValues compares them with the broker's lowest and highest values."""
 
@@ -114,14 +120,20 @@ def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT_
         raise invalid_request("Default group resources are not allowed.")
     for unknown in _unknown(config_keys.keys(GROUP, of), configs):
         raise invalid_config(f"Unknown group config name: {unknown}")
+    tags = re.split(r"\s*,\s*", configs.get(_GROUP_TAGS, "").strip())
+    if len(set(tags)) < len(tags):
+        raise invalid_config(f"{_GROUP_TAGS} must not contain duplicate tag keys.")
     values = parse_all(GROUP, configs, of)
     for key in _BOUNDED_GROUP_KEYS:
         if key in values:
             _check_bounds(key, values[key], of)
+    _check_assignor(values.get(_GROUP_ASSIGNOR), of)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if session in values and values[session] <= values[heartbeat]:
             raise invalid_config(f"{session} must be greater than {heartbeat}")
+    if values.get(_DEAD_LETTER_TOPIC, "").startswith("__"):
+        raise invalid_config(f"{_DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
 
 
 def _unknown(keys: Container[str], configs: Mapping[str, str]) -> list[str]:
@@ -132,10 +144,27 @@ def _check_bounds(key: str, value: int, of: Release) -> None:
     kind, _, rest = key.partition(".")
     bounds = config_keys.keys(BROKER, of)
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
-    if low in bounds and value < int(bounds[low].default or 0):
-        raise invalid_config(f"{key} must be greater than or equal to {low}")
-    if high in bounds and value > int(bounds[high].default or 0):
-        raise invalid_config(f"{key} must be less than or equal to {high}")
+    least, most = (bounds[name].default if name in bounds else None for name in (low, high))
+    is_too_low = least is not None and value < int(least)
+    if not is_too_low and (most is None or value <= int(most)):
+        return
+    if of.has(Behaviour.GROUP_BOUNDS_ARE_NUMBERS):
+        if least is not None and most is not None:
+            raise invalid_config(f"{key} must be in the range {least} to {most} inclusive.")
+        low, high = str(least), str(most)
+    wanted = f"greater than or equal to {low}" if is_too_low else f"less than or equal to {high}"
+    raise invalid_config(f"{key} must be {wanted}")
+
+
+def _check_assignor(name: str | None, of: Release) -> None:
+    if name is None:
+        return
+    registered = split_trimmed(config_keys.keys(BROKER, of)["group.streams.assignors"].default or "")
+    if name not in registered:
+        known = ", ".join(registered)
+        raise invalid_config(
+            f"{_GROUP_ASSIGNOR} '{name}' is not a registered task assignor. Registered assignors are: [{known}]."
+        )
 
 
 def _is_client_match(pattern: str) -> bool:

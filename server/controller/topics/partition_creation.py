@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Topic
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.topics.placement import place
-from mockraft.server.controller.topics.topics import assigned_partition, invalid_assignment, placed_partitions
+from mockraft.server.controller.topics.topics import (
+    PARTITIONS_PER_REQUEST_MAX,
+    assigned_partition,
+    invalid_assignment,
+    placed_partitions,
+)
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_timeline_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsTopic
@@ -24,9 +30,13 @@ def create_partitions(
 ) -> ControllerResult[Mapping[str, ApiError | None]]:
     """Generate records of the new partitions, one batch; per name its error. Names are distinct.
 
-    Kafka's quirk: a topic that is too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its
-    partitions that still fit are written.
+    ApiError POLICY_VIOLATION for all topics if they get too many partitions. Kafka's quirk before 4.4: a topic that is
+    too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its partitions that still fit are written.
     """
+    are_counted = controller.release.has(Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
+    if are_counted and _added(controller, topics) > PARTITIONS_PER_REQUEST_MAX:
+        message = "Excessively large number of additional partitions per request."
+        raise ApiError(error_codes.POLICY_VIOLATION, message)
     records: list[RecordAt] = []
     results: dict[str, ApiError | None] = {}
     for asked in topics:
@@ -36,6 +46,12 @@ def create_partitions(
         except ApiError as refusal:
             results[asked.name] = refusal.kept()
     return ControllerResult(records, results, "partitions created")
+
+
+def _added(controller: ControllerContext, topics: Sequence[CreatePartitionsTopic]) -> int:
+    """Return the number of partitions that existing topics would get (validateTotalNumberOfPartitions)."""
+    known = ((controller.image.topics.by_name.get(asked.name), asked.count) for asked in topics)
+    return sum(max(count - len(topic.partitions), 0) for topic, count in known if topic is not None)
 
 
 def _add_partitions(

@@ -15,7 +15,7 @@ from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
-from mockraft.releases import release
+from mockraft.releases import NEWEST, release
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response, write_request
@@ -38,6 +38,10 @@ FAR_OFFSET = 1 << 40
 NODE_ID = 3000
 # Kafka's controller waits 25 ms for more to write with it.
 AT_ONCE = {"controller.quorum.append.linger.ms": "0"}
+
+
+COMPARED = (KAFKA_VERSION, NEWEST)
+"""Releases that most tests compare with: the default, and the newest."""
 
 
 class Outcome(NamedTuple):
@@ -344,10 +348,10 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
     return both
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=COMPARED)
 def outcomes(request: pytest.FixtureRequest, on_both: Callable[..., tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Results of the module's `run(side)` on Kafka's controller and on ours."""
-    return on_both(request.module.run)
+    """Results of the module's `run(side)` on Kafka's controller and on ours, of the default and the newest release."""
+    return on_both(request.module.run, kafka_version=request.param)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, To
 
 from ...configs import SET, TOPIC, change_configs
 from ...topics import assigned
-from .conftest import Case
+from .conftest import COMPARED, Case
 
 pytestmark = pytest.mark.real_kafka
 
@@ -369,6 +369,7 @@ def run_large(side: Any) -> list[Any]:
     return found
 
 
-def test_requests_too_large_for_one_batch_are_refused_as_in_kafka(on_both: Any) -> None:
-    theirs, ours = on_both(run_large)
+@pytest.mark.parametrize("kafka_version", COMPARED)
+def test_requests_too_large_for_one_batch_are_refused_as_in_kafka(on_both: Any, kafka_version: str) -> None:
+    theirs, ours = on_both(run_large, kafka_version=kafka_version)
     assert ours == theirs
