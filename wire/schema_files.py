@@ -111,9 +111,10 @@ def schema(name: str) -> Schema:
 
 
 def schema_of(cls: type) -> Schema:
-    """Return the spec of a message class: `SCHEMA` of a module made at run time, or else the release's."""
-    own: Schema | None = getattr(sys.modules[cls.__module__], "SCHEMA", None)
-    return schema(cls.__name__) if own is None else own
+    """Return the spec of a message class or a subclass: `SCHEMA` of a module made at run time, or the release's."""
+    generated = next(each for each in cls.__mro__ if "api_key" in vars(each))
+    own: Schema | None = getattr(sys.modules[generated.__module__], "SCHEMA", None)
+    return schema(generated.__name__) if own is None else own
 
 
 @cache

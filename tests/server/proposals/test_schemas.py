@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft import Controller
 from mockraft.double.proposals import overlay_of
 from mockraft.releases import NEWEST, release
 from mockraft.server.apis.fetch import API as FETCH
@@ -17,9 +18,11 @@ from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
+from mockraft.wire.client import connect
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages import assign_replicas_to_dirs_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
@@ -68,6 +71,18 @@ def test_a_request_that_is_not_for_controllers_is_not_offered(folder_of: Any) ->
     trees = [json.loads((KIP_9999 / f"DescribeDiskHealth{kind}.json").read_text()) for kind in ("Request", "Response")]
     trees[0]["listeners"] = ["broker"]
     assert 9000 not in apis_over(APIS, overlay(folder_of(trees)))
+
+
+async def test_api_versions_itself_may_be_changed(folder_of: Any, tmp_path: Path) -> None:
+    changed = spec("ApiVersionsResponse")
+    changed["fields"].append({"name": "Mood", "type": "string", "versions": "0+", "default": "fine"})
+    async with Controller(schemas=[folder_of([changed])]) as controller:
+        connection = await connect(controller.host, controller.port, messages=overlay(tmp_path))
+        request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+        response: Any = await connection.send(request)
+        await connection.close()
+    assert (response.mood, response.error_code) == ("fine", 0)
+    assert len(response.api_keys) > 40
 
 
 def test_a_refusal_uses_the_overlays_response() -> None:
