@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
@@ -16,7 +17,9 @@ from mockraft.wire import error_codes as codes
 MANAGER = "ConfigurationControlManager"
 TEST = f"{MANAGER}Test"
 RESOURCES_TEST = "ControllerApisTest.testInvalidIncrementalAlterConfigsResources"
-TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+GROUP_CONFIG = "GroupConfig.validate"
+LOGGERS = "RuntimeLoggerManager.validateLogLevelConfigs"
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Change = tuple[int, str, str | None]
 
@@ -240,6 +243,80 @@ async def groups_configs_are_checked(world: World) -> None:
     for key, value in (("consumer.heartbeat.interval.ms", "4999"), ("no.such", "1")):
         await alter(world, resource(GROUP, name, (SET, key, value)), answer=[refused(codes.INVALID_CONFIG)])
     await world.wrote()
+
+
+BOUNDS: list[tuple[str, str, str, str, str]] = [
+    (
+        "heartbeat interval",
+        "consumer.heartbeat.interval.ms",
+        "4999",
+        "5000 to 15000",
+        "greater than or equal to group.consumer.min",
+    ),
+    (
+        "session timeout",
+        "consumer.session.timeout.ms",
+        "60001",
+        "45000 to 60000",
+        "less than or equal to group.consumer.max",
+    ),
+]
+"""Name, key, value, the range, and how the key of the bound begins."""
+
+
+@cases(
+    "a group's {} out of bounds is refused", GROUP_CONFIG, BOUNDS, Rank.SHOULD, has=Behaviour.GROUP_BOUNDS_ARE_NUMBERS
+)
+async def refusal_names_the_bounds(world: World, key: str, value: str, bounds: str, _by_key: str) -> None:
+    await refuse_group_config(world, key, value, f"{key} must be in the range {bounds} inclusive.")
+
+
+@cases(
+    "a group's {} out of bounds is refused with the bound's key",
+    GROUP_CONFIG,
+    BOUNDS,
+    Rank.QUIRK,
+    has=Behaviour.GROUPS_HAVE_CONFIGS,
+    lacks=Behaviour.GROUP_BOUNDS_ARE_NUMBERS,
+)
+async def refusal_names_the_key_of_the_bound(world: World, key: str, value: str, _bounds: str, by_key: str) -> None:
+    await refuse_group_config(world, key, value, f"{key} must be {by_key}.{key.removeprefix('consumer.')}")
+
+
+CHECKED: list[tuple[str, str, str, str]] = [
+    ("task assignor", "streams.assignor.name", "fast", "'fast' is not a registered task assignor."),
+    ("rack tags", "streams.rack.aware.assignment.tags", "a , a", "must not contain duplicate tag keys."),
+    ("dead letter topic", "errors.deadletterqueue.topic.name", "__dead", "DLQ topic name must not start with '__'"),
+]
+"""Name, key, value, message."""
+
+
+@cases("a group's {} is checked", GROUP_CONFIG, CHECKED, Rank.SHOULD, has=Behaviour.GROUP_BOUNDS_ARE_NUMBERS)
+async def new_group_config_is_checked(world: World, key: str, value: str, message: str) -> None:
+    await refuse_group_config(world, key, value, like(f"{re.escape(key)}:? {re.escape(message)}.*"))
+
+
+async def refuse_group_config(world: World, key: str, value: str, message: object) -> None:
+    answer = [refused(codes.INVALID_CONFIG, message)]
+    await alter(world, resource(GROUP, world.name("g"), (SET, key, value)), answer=answer)
+    await world.wrote()
+
+
+@case(
+    "an operation that no broker logger has is refused", LOGGERS, Rank.SHOULD, has=Behaviour.LOGGER_OPERATIONS_ARE_NAMED
+)
+async def logger_operation_is_refused(world: World) -> None:
+    message = "Unknown operation type 9 is not allowed for the BROKER_LOGGER resource"
+    await alter(world, logger_change(world), answer=[refused(codes.INVALID_REQUEST, message)])
+
+
+@case("an operation that no broker logger has breaks", LOGGERS, Rank.QUIRK, lacks=Behaviour.LOGGER_OPERATIONS_ARE_NAMED)
+async def logger_operation_breaks(world: World) -> None:
+    await alter(world, logger_change(world), answer=[refused(codes.UNKNOWN_SERVER_ERROR)])
+
+
+def logger_change(world: World) -> Tree:
+    return resource(BROKER_LOGGER, str(world.target.leader_id), (9, "root", "INFO"))
 
 
 @case("groups have no configs", "ConfigResource.Type", Rank.SHOULD, lacks=Behaviour.GROUPS_HAVE_CONFIGS)

@@ -79,6 +79,13 @@ async def client_metrics_and_groups_are_described(world: World) -> None:
     await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer={"configs": [described]})
 
 
+@case("a group's assignor is the broker's", SOURCE, Rank.SHOULD, has=Behaviour.GROUP_BOUNDS_ARE_NUMBERS)
+async def assignor_of_a_group_is_the_brokers(world: World) -> None:
+    synonyms = [{"name": "group.streams.assignors", "value": "sticky", "source": DEFAULT}]
+    answer: Tree = {"configs": [{"name": "streams.assignor.name", "value": "sticky", "synonyms": synonyms}]}
+    await describe(world, GROUP, world.name("g"), "streams.assignor.name", answer=answer, includeSynonyms=True)
+
+
 @case("an unknown type of resource has the whole request refused", SOURCE, Rank.SHOULD)
 async def unknown_resource_type_refuses_the_whole_request(world: World) -> None:
     answer = {"errorCode": codes.INVALID_REQUEST, "configs": []}

@@ -7,6 +7,7 @@ from mockraft.conformance.expectation import InAnyOrder, refused
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest.testCreatePartitions"
@@ -105,6 +106,27 @@ async def good_topic_beside_bad_one_gets_its_partitions(world: World) -> None:
 async def partitions_that_were_to_be_created_in_no_time_are_refused(world: World) -> None:
     topic, a = await world.replicated(1)
     await add(world, more(topic.name, 2, [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
+    await world.wrote()
+
+
+LARGE = 10_002
+COUNTED = "ReplicationControlManager.validateTotalNumberOfPartitions"
+
+
+@case("partitions beyond 10,000 in one request are refused", COUNTED, has=Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
+async def too_many_partitions_are_refused(world: World) -> None:
+    topic, _ = await world.replicated(1)
+    message = "Excessively large number of additional partitions per request."
+    answer = [{"name": topic.name, **refused(codes.POLICY_VIOLATION, message)}]
+    await add(world, more(topic.name, LARGE), validateOnly=True, answer=answer)
+    await world.wrote()
+
+
+@case("partitions beyond 10,000 break", COUNTED, Rank.QUIRK, lacks=Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
+async def too_many_partitions_break(world: World) -> None:
+    topic, _ = await world.replicated(1)
+    answer = [{"name": topic.name, "errorCode": codes.UNKNOWN_SERVER_ERROR}]
+    await add(world, more(topic.name, LARGE), validateOnly=True, answer=answer)
     await world.wrote()
 
 

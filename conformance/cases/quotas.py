@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
@@ -9,9 +10,11 @@ from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, like, ref
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 
 TEST = "ClientQuotaControlManagerTest"
+QUOTA_VALUES = "ClientQuotaControlManager.validateQuotaKeyValue"
 USER, CLIENT, IP = "user", "client-id", "ip"
 PRODUCER, CONSUMER, PERCENTAGE = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 MUTATIONS, CONNECTIONS = "controller_mutation_rate", "connection_creation_rate"
@@ -69,6 +72,19 @@ async def quota_that_was_never_there_is_removed_without_record(world: World) -> 
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: None, "no.such": None}), answer=[GOOD])
     await world.wrote()
+
+
+@case("an infinite quota is refused", QUOTA_VALUES, Rank.SHOULD, has=Behaviour.QUOTAS_ARE_FINITE)
+async def infinite_quota_is_refused(world: World) -> None:
+    answer = [refused(codes.INVALID_REQUEST, f"Quota {PERCENTAGE} must be a finite number")]
+    await alter(world, entry([(USER, world.name("ann"))], **{PERCENTAGE: math.inf}), answer=answer)
+    await world.wrote()
+
+
+@case("an infinite request percentage is written", QUOTA_VALUES, Rank.QUIRK, lacks=Behaviour.QUOTAS_ARE_FINITE)
+async def infinite_request_percentage_is_written(world: World) -> None:
+    await alter(world, entry([(USER, world.name("ann"))], **{PERCENTAGE: math.inf}), answer=[GOOD])
+    await world.wrote(record("ClientQuota", key=PERCENTAGE, remove=False))
 
 
 @case("quotas that are only validated are not written", "QuorumController.alterClientQuotas")
