@@ -139,6 +139,17 @@ def test_logs_are_loaded_without_recovery_after_a_clean_shutdown(logs: Logs, dis
     assert not disks[0].exists(".kafka_cleanshutdown")
 
 
+def test_directories_that_were_closed_in_different_epochs_have_no_common_one(
+    logs: Logs, disks: list[FailingDisk]
+) -> None:
+    logs.shut_down(broker_epoch=42)
+    disks[1].remove(".kafka_cleanshutdown")
+    disks[1].append(".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":41}')
+    again = open_logs(disks)
+    again.load()
+    assert again.previous_broker_epoch == -1
+
+
 def test_after_a_kill_logs_are_recovered_and_there_is_no_epoch(logs: Logs, disks: list[FailingDisk]) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
     log.append_as_leader(batch("a"), 0, 0)

@@ -203,10 +203,20 @@ def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said
     assert said in str(raised.value)
 
 
-def test_epochs_that_go_back_are_refused() -> None:
-    disk = disk_with("c", b"0\n2\n3 0\n2 5\n")
+@pytest.mark.parametrize("second", ["2 5", "3 5", "4 6"])
+def test_epochs_that_do_not_ascend_are_refused(second: str) -> None:
+    disk = disk_with("c", f"0\n2\n3 7\n{second}\n".encode())
     with pytest.raises(OSError, match="line 4: epochs and offsets do not ascend"):
         read_leader_epochs(disk, "c")
+
+
+def test_an_epoch_without_records_starts_where_the_next_one_does() -> None:
+    assert read_leader_epochs(disk_with("c", b"0\n2\n3 7\n4 7\n"), "c") == [(3, 7), (4, 7)]
+
+
+def test_an_epoch_that_is_no_number_is_named_with_its_line() -> None:
+    with pytest.raises(OSError, match="line 3: 'x' is not a number"):
+        read_leader_epochs(disk_with("c", b"0\n1\nx 0\n"), "c")
 
 
 @pytest.mark.parametrize(

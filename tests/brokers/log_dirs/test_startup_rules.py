@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, encode
-from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look
+from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look, verify
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
 
@@ -258,3 +258,18 @@ def test_a_directory_without_properties_hides_no_wrong_one_after_it(between: Dir
     wrong = dir_at("/c", MetaProperties(1, CLUSTER, 9))
     with pytest.raises(LogDirsError, match=r"Stored node id 9 doesn't match previous node id 8 in /c/meta\.properties"):
         start(A, between, wrong)
+
+
+def test_a_path_is_usable_if_a_directory_is_there_or_can_be(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "held" / "__cluster_metadata-0").mkdir(parents=True)
+    found = look([str(tmp_path / name) for name in ("absent", "file", "held", "link")])
+    assert [each.usable for each in found] == [True, False, True, False]
+    assert [each.has_metadata_log for each in found] == [False, False, True, False]
+
+
+def test_a_reserved_id_is_named_with_its_directory() -> None:
+    reserved = FORMATTED.with_directory_id(bytes(15) + b"\1")
+    with pytest.raises(LogDirsError, match="Invalid reserved directory ID AAAAAAAAAAAAAAAAAAAAAQ found in /d0"):
+        verify([dir_at("/d0", reserved)], CLUSTER, 8)

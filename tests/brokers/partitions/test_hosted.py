@@ -26,7 +26,10 @@ def batch(producer_id: int, base_offset: int = 0) -> bytes:
 
 
 def hosted_over(
-    log: ReplicaLog, isr: tuple[int, ...] = (1,), proposed: list[IsrChange] | None = None
+    log: ReplicaLog,
+    isr: tuple[int, ...] = (1,),
+    proposed: list[IsrChange] | None = None,
+    config: LogConfig | None = None,
 ) -> HostedPartition:
     """Led by broker 1 over this log; brokers 2 and 3 are alive."""
     changes = [] if proposed is None else proposed
@@ -34,7 +37,7 @@ def hosted_over(
         (bytes(16), 0),
         "orders",
         Partition(1, lambda broker_id: Registered(10 * broker_id)),
-        lambda: TopicSettings(1, LogConfig()),
+        lambda: TopicSettings(1, config or LogConfig()),
         lambda _key: log,
         lambda _hosted, change: changes.append(change),
         lambda: None,
@@ -47,6 +50,20 @@ def hosted_over(
 @pytest.fixture
 def log() -> ReplicaLog:
     return ReplicaLog(MemoryDisk("/d0"), "orders-0")
+
+
+@pytest.mark.parametrize(("is_log_append_time", "time_ms"), [(True, 5_000), (False, -1)])
+def test_the_time_of_the_append_is_told_if_the_log_has_it(
+    log: ReplicaLog, is_log_append_time: bool, time_ms: int
+) -> None:
+    hosted = hosted_over(log, config=LogConfig(is_log_append_time=is_log_append_time))
+    assert hosted.append(batch(7), 1, 5_000).log_append_time_ms == time_ms
+
+
+def test_a_refusal_names_the_partition_and_the_error(log: ReplicaLog) -> None:
+    with pytest.raises(LogError, match="orders-0: UNKNOWN_LEADER_EPOCH") as refused:
+        hosted_over(log).check_epoch(99, only_leader=True)
+    assert refused.value.error_code == error_codes.UNKNOWN_LEADER_EPOCH
 
 
 def test_leader_has_the_producer_state_of_earlier_epochs(log: ReplicaLog) -> None:

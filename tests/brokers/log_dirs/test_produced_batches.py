@@ -1,0 +1,79 @@
+"""Checks of a producer's batches at their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from struct import pack_into
+
+import pytest
+from crc32c import crc32c
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
+from mockraft.brokers.log_dirs.replica_log import LogConfig
+from mockraft.wire import error_codes, record_batch
+
+NOW_MS = 1_000_000
+CONFIG = LogConfig(timestamp_before_max_ms=500, timestamp_after_max_ms=300)
+
+
+def batch(*values: bytes, at_ms: int = NOW_MS) -> bytes:
+    return record_batch.encode(list(values), base_offset=0, leader_epoch=0, timestamp_ms=at_ms)
+
+
+def check(records: bytes, config: LogConfig = CONFIG) -> None:
+    for header in read_produced(records):
+        check_produced(records, header, config, NOW_MS)
+
+
+def refusal(work: Callable[[], None]) -> tuple[int, str]:
+    with pytest.raises(LogError) as refused:
+        work()
+    return refused.value.error_code, str(refused.value)
+
+
+def changed(records: bytes, form: str, at: int, value: int) -> bytes:
+    """Return a batch with another number in its header, and the right checksum."""
+    data = bytearray(records)
+    pack_into(form, data, at, value)
+    pack_into(">I", data, 17, crc32c(bytes(data[21:])))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("size", [*range(50, 62), *range(118, 126)])
+def test_records_of_every_length_around_a_longer_varint_are_counted(size: int) -> None:
+    check(batch(bytes(size), b"x", bytes(size)))
+
+
+@pytest.mark.parametrize("ahead_ms", [-500, 0, 300])
+def test_times_at_the_bounds_are_taken(ahead_ms: int) -> None:
+    check(batch(b"a", at_ms=NOW_MS + ahead_ms))
+
+
+@pytest.mark.parametrize("ahead_ms", [-501, 301])
+def test_times_beyond_the_bounds_are_refused_unless_the_log_writes_its_own(ahead_ms: int) -> None:
+    records = batch(b"a", at_ms=NOW_MS + ahead_ms)
+    assert refusal(lambda: check(records))[0] == error_codes.INVALID_TIMESTAMP
+    check(records, replace(CONFIG, is_log_append_time=True))
+
+
+def test_the_size_of_each_batch_counts_alone() -> None:
+    one = batch(b"a" * 100)
+    check(one * 3, replace(CONFIG, max_message_bytes=len(one)))
+    code, message = refusal(lambda: check(one * 3, replace(CONFIG, max_message_bytes=len(one) - 1)))
+    assert code == error_codes.MESSAGE_TOO_LARGE
+    assert f"is {len(one)} bytes which exceeds the maximum configured value of {len(one) - 1}" in message
+
+
+def test_an_empty_range_of_offsets_is_refused() -> None:
+    empty = changed(batch(b"a"), ">i", 23, -1)
+    assert refusal(lambda: check(empty)) == (
+        error_codes.INVALID_RECORD,
+        "Batch has an invalid offset range: [0, -1]",
+    )
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_count_that_is_not_positive_is_refused(count: int) -> None:
+    uncounted = changed(batch(b"a"), ">i", 57, count)
+    assert refusal(lambda: check(uncounted))[1] == f"Invalid reported count for record batch: {count}"
