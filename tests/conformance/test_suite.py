@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from mockraft.conformance.case import ELR, Rank
-from mockraft.conformance.marked_text import marked, replace_marked
-from mockraft.conformance.parity_table import LEVELS, column
+from mockraft.conformance.documents.marked_text import marked, replace_marked
+from mockraft.conformance.documents.parity_table import LEVELS, column
 from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import METADATA_VERSION, Target
 from mockraft.releases import release

@@ -17,8 +17,8 @@ from mockraft.codegen.sync import main, sync
 from mockraft.commands.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
-from mockraft.conformance.marked_text import marked
-from mockraft.conformance.parity_table import LEVELS, as_markdown
+from mockraft.conformance.documents.marked_text import marked
+from mockraft.conformance.documents.parity_table import LEVELS, as_markdown
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED

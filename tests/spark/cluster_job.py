@@ -52,7 +52,9 @@ class Origins:
 
         mockraft.wire.messages.request(63)
         yield from batches
-        files = [module.__file__ or "" for name, module in sys.modules.items() if name.split(".")[0] == "mockraft"]
+        ours = (module for name, module in sys.modules.items() if name.split(".")[0] == "mockraft")
+        # Classes of dropped versions are made at run time: their modules have no file.
+        files = [file for module in ours if (file := getattr(module, "__file__", None))]
         (self._folder / str(getpid())).write_text("\n".join(files))
 
 

@@ -70,6 +70,11 @@ Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=
 KafkaVersions = Annotated[
     list[str] | None, typer.Option(help="Only this version, as 4.3.1; may be repeated. Default: every supported one.")
 ]
+OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
+NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
+ReleasesFolder = Annotated[
+    Path | None, typer.Option("--write-docs", help="Write release-changes.md in this folder anew.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
 
@@ -79,6 +84,7 @@ def register(app: typer.Typer) -> None:
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(as_typer(conformance))
     conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
+    conformance_app.command("diff", short_help="List what a newer Kafka release's controller does differently.")(diff)
     conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz.register(conformance_app)
     app.add_typer(conformance_app, name="conformance", short_help="Compare a controller with Kafka's.")
@@ -124,8 +130,8 @@ def table(docs: Table = None) -> None:
     import tempfile
 
     from mockraft.commands.conformance.levels import runs_on_kafka, runs_on_mockraft
-    from mockraft.conformance.marked_text import replace_marked
-    from mockraft.conformance.parity_table import as_markdown
+    from mockraft.conformance.documents.marked_text import replace_marked
+    from mockraft.conformance.documents.parity_table import as_markdown
 
     with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
         sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
@@ -139,6 +145,37 @@ def table(docs: Table = None) -> None:
         return
     path = docs / "conformance.md"
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False, docs: ReleasesFolder = None) -> None:
+    """List what the controller of Kafka NEW does differently from that of Kafka OLD.
+
+    APIs, features, configuration keys and error codes are read from Kafka's own classes; rules are shown by cases that
+    ran on Kafka's own controllers. Nothing is started.
+
+    \b
+      mockraft conformance diff 4.3 4.4
+      mockraft conformance diff 3.9 4.4 --json
+    """
+    import json
+
+    from mockraft.conformance.documents.marked_text import replace_marked
+    from mockraft.conformance.documents.release_changes import as_markdown, as_text, changes
+    from mockraft.releases import release
+
+    if docs is not None:
+        path = docs / "release-changes.md"
+        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown()), encoding="utf-8")
+        return
+    if old is None or new is None:
+        raise typer.BadParameter("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
+    with blaming("OLD / NEW"):
+        found = changes(release(old), release(new))
+    if as_json:
+        typer.echo(json.dumps([each._asdict() for each in found], indent=1, ensure_ascii=False))
+        return
+    for line in as_text(found):
+        typer.echo(line)
 
 
 def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
@@ -170,8 +207,8 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
     import dataclasses
     import json
 
+    from mockraft.conformance.documents.marked_text import replace_marked
     from mockraft.conformance.known_differences import as_markdown, known_differences
-    from mockraft.conformance.marked_text import replace_marked
 
     entries = known_differences()
     if docs is not None:

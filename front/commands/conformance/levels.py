@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mockraft.conformance import Run, run
-from mockraft.conformance.parity_table import LEVELS
+from mockraft.conformance.documents.parity_table import LEVELS
 from mockraft.double.controller import Controller
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, random_uuid

@@ -1,0 +1,73 @@
+"""The differences between two releases: what was measured of one and not of the other."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from mockraft.conformance.documents.marked_text import marked
+from mockraft.conformance.documents.release_changes import Change, as_markdown, changes
+from mockraft.releases import SUPPORTED, Behaviour, release
+
+from ..commands.cli import completed as mockraft
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "release-changes.md"
+
+
+def test_the_page_has_the_changes_of_all_neighbours() -> None:
+    assert marked(DOCUMENT.read_text()) == as_markdown().strip("\n") + "\n"
+
+
+def test_each_kind_of_change_is_found() -> None:
+    found = changes(release("4.3"), release("4.4"))
+    assert Change("api", "UnregisterController", "—", "0 to 0") in found
+    assert Change("feature", "metadata.version", "7 to 30", "7 to 33") in found
+    assert Change("config", "group: `errors.deadletterqueue.topic.name`", "—", 'default ""') in found
+    assert Change("config", "group: `streams.assignor.name`", "—", "default null") in found
+    rule = Behaviour.QUOTAS_ARE_FINITE.rule
+    assert Change("rule", rule, "an infinite request percentage is written", "an infinite quota is refused") in found
+    assert {each.kind for each in found} == {"rule", "api", "feature", "config", "error"}
+
+
+def kind_of(kind: str, old: str, new: str) -> list[Change]:
+    return [each for each in changes(release(old), release(new)) if each.kind == kind]
+
+
+def test_every_rule_is_a_change_between_neighbours() -> None:
+    found = [each.what for old, new in pairwise(SUPPORTED) for each in kind_of("rule", old, new)]
+    assert sorted(found) == sorted(each.rule for each in Behaviour if each.since != release(SUPPORTED[0]).name)
+
+
+def test_changes_add_up() -> None:
+    apis = {each.what: (each.before, each.since) for each in kind_of("api", "3.9", "4.4")}
+    assert apis["Fetch"] == ("0 to 17", "4 to 18")
+    assert apis["ControlledShutdown"][1] == "—"
+
+
+@pytest.mark.parametrize(("old", "new"), [("4.4", "4.3"), ("4.4", "4.4")])
+def test_the_older_release_comes_first(old: str, new: str) -> None:
+    with pytest.raises(ValueError, match="name the older release first"):
+        changes(release(old), release(new))
+
+
+def test_the_command_prints_text_and_json() -> None:
+    printed = mockraft("conformance", "diff", "4.3", "4.4")
+    assert (printed.returncode, "Rules (" in printed.stdout, "UnregisterController" in printed.stdout) == (
+        0,
+        True,
+        True,
+    )
+    found = json.loads(mockraft("conformance", "diff", "3.9", "4.0", "--json").stdout)
+    assert {"kind", "what", "before", "since"} == set(found[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [(("4.3",), "name two releases"), (("4.3", "5.0"), "is not a Kafka release"), (("4.4", "4.3"), "not later than")],
+)
+def test_misuse_has_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
+    refused = mockraft("conformance", "diff", *arguments)
+    assert refused.returncode == 2
+    assert complaint in refused.stderr
