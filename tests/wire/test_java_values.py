@@ -1,4 +1,8 @@
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mockraft.wire import java_values
 
 
@@ -103,3 +107,9 @@ def test_iterates_as_a_timeline_hash_map_does() -> None:
 )
 def test_parses_integers_as_java_does(text: str, bits: int, number: int | None) -> None:
     assert java_values.parse_integer(text, bits) == number
+
+
+@given(st.text("ab, \t\n\v\f\r\x1c\x00\u00a0", max_size=20))
+def test_a_text_is_split_as_by_javas_pattern(text: str) -> None:
+    pattern = re.compile(r"\s*,\s*", re.ASCII)
+    assert java_values.split_trimmed(text) == pattern.split(java_values.trim(text))

@@ -42,11 +42,11 @@ def is_in_range(address: str, host: str) -> bool:
         network = parse_range(host)
         if isinstance(network, IPv6Network):
             return _ipv6(address) in network
+        found = _IPV4.fullmatch(address)
+        # SubnetUtils takes 0.0.0.0 for no address.
+        number = 0 if found is None else _number(found)
     except ValueError:
         return False
-    found = _IPV4.fullmatch(address)
-    # SubnetUtils takes 0.0.0.0 for no address.
-    number = 0 if found is None else _number(found)
     return number != 0 and int(network.network_address) <= number <= int(network.broadcast_address)
 
 

@@ -120,7 +120,7 @@ def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT_
         raise invalid_request("Default group resources are not allowed.")
     for unknown in _unknown(config_keys.keys(GROUP, of), configs):
         raise invalid_config(f"Unknown group config name: {unknown}")
-    tags = re.split(r"\s*,\s*", configs.get(_GROUP_TAGS, "").strip())
+    tags = split_trimmed(configs.get(_GROUP_TAGS, ""))
     if len(set(tags)) < len(tags):
         raise invalid_config(f"{_GROUP_TAGS} must not contain duplicate tag keys.")
     values = parse_all(GROUP, configs, of)
