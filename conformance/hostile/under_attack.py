@@ -58,7 +58,7 @@ class GoodBroker:
             want_fence=False,
             cordoned_log_dirs=[],
         )
-        self._beat()
+        assert not self._beat(), "the first heartbeat leaves the broker fenced"
 
     def beat_until(self, is_over: Callable[[], bool]) -> Waits:
         """Send heartbeats until `is_over`."""

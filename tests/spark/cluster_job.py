@@ -52,9 +52,9 @@ class Origins:
 
         mockraft.wire.messages.request(63)
         yield from batches
-        ours = (module for name, module in sys.modules.items() if name.split(".")[0] == "mockraft")
-        # Classes of dropped versions are made at run time: their modules have no file.
-        files = [file for module in ours if (file := getattr(module, "__file__", None))]
+        ours = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "mockraft"}
+        # Classes of dropped versions are made at run time: only their modules have no file.
+        files = [module.__file__ or "" for name, module in ours.items() if not name.startswith("mockraft.overlays.")]
         (self._folder / str(getpid())).write_text("\n".join(files))
 
 

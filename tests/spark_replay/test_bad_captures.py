@@ -290,5 +290,5 @@ def bytes_per_connection(path: Path) -> float:
 
 
 def test_one_packet_connections_need_little_memory(tmp_path: Path) -> None:
-    # A kept connection takes at least 1,500 bytes; of the others a table grows now and then.
-    assert bytes_per_connection(tmp_path / "x.pcap") < 1_200
+    # A kept connection takes at least 1,500 bytes, each time. A table of the process may grow in one of the two.
+    assert min(bytes_per_connection(tmp_path / "x.pcap") for _ in range(2)) < 700

@@ -79,12 +79,14 @@ def run(world: Any, invariants: list[Invariant]) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_partition_keeps_every_invariant(world: Any, part: int) -> None:
-    acknowledged = 0
-    for seed in range(part, SEEDS, PARTS):
+    seeds = range(part, SEEDS, PARTS)
+    idle = []
+    for seed in seeds:
         simulated = world(seed)
         run(simulated, [invariant() for invariant in INVARIANTS])
-        acknowledged += len(simulated.acknowledged)
-    assert acknowledged
+        idle += [] if simulated.acknowledged else [seed]
+    # A replica that dies early may leave nothing acknowledged: 30 of 2,000 seeds, none of the first 30.
+    assert len(idle) <= len(seeds) / 5, idle
 
 
 def test_the_worlds_shrink_grow_elect_and_acknowledge(world: Any) -> None:
