@@ -2,7 +2,7 @@
 KIP-516 (topic ids from version 13 on), KIP-595 (diverging epochs), KIP-903 (replica epochs), KIP-951 (new leader).
 
 Consumers get committed records, followers get all. No fetch session is created (KIP-227): clients receive session id 0
-and continue with full requests. There are no transactions, so both isolation levels read the same.
+and continue with full requests. Readers of committed records (KIP-98) get those below the last stable offset.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, R
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
@@ -144,7 +145,12 @@ class _Fetch:
                 data.aborted_transactions = []
             data.records = b""
             if read is not None:
-                data.high_watermark = data.last_stable_offset = read.high_watermark
+                data.high_watermark, data.last_stable_offset = read.high_watermark, read.last_stable_offset
+                if is_committed:
+                    data.aborted_transactions = [
+                        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                        for each in read.aborted
+                    ]
                 data.log_start_offset = read.log_start_offset
                 data.records = read.records
                 if read.diverging is not None:
@@ -176,6 +182,7 @@ class _Fetch:
             at_least_one=at_least_one,
             only_leader=self._ctx.api_version < FOLLOWERS_SERVE_FROM,
             follower=self._follower(partition) if self._follower_id >= 0 else None,
+            read_committed=self._request.isolation_level == READ_COMMITTED,
         )
 
     def _follower(self, partition: FetchPartition) -> FollowerFetch:

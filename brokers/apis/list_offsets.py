@@ -20,6 +20,7 @@ from mockraft.wire.messages.list_offsets_response import (
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 TIERED = (-5, -6)
+READ_COMMITTED = 1
 CONSUMER, DEBUGGER = -1, -2
 UNKNOWN = -1
 LEADER_EPOCHS_FROM = 4
@@ -32,7 +33,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
-                _find(ctx.broker.replicas.find(key), partition, request.replica_id, answer)
+                _find(ctx.broker.replicas.find(key), partition, request, answer)
             except LogError as refused:
                 answer.error_code = refused.error_code
                 if answer.error_code == error_codes.OFFSET_NOT_AVAILABLE and ctx.api_version < 5:
@@ -59,13 +60,18 @@ def error(request: ListOffsetsRequest, error_code: int, _message: str | None) ->
 
 
 def _find(
-    hosted: HostedPartition, requested: ListOffsetsPartition, replica_id: int, answer: ListOffsetsPartitionResponse
+    hosted: HostedPartition,
+    requested: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    answer: ListOffsetsPartitionResponse,
 ) -> None:
     """Return the offset as Kafka's Partition.fetchOffsetForTimestamp does. Raises LogError."""
     log, state = hosted.log, hosted.state
-    hosted.check_epoch(requested.current_leader_epoch, only_leader=replica_id != DEBUGGER)
-    is_client = replica_id == CONSUMER
-    end_offset = log.high_watermark if is_client else log.end_offset
+    hosted.check_epoch(requested.current_leader_epoch, only_leader=request.replica_id != DEBUGGER)
+    is_client = request.replica_id == CONSUMER
+    end_offset = log.end_offset
+    if is_client:
+        end_offset = hosted.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     epoch_start = state.epoch_start_offset
     lags = is_client and epoch_start is not None and epoch_start > log.high_watermark
     if requested.timestamp == LATEST:

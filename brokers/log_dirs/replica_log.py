@@ -172,6 +172,11 @@ class ReplicaLog:
         append_time_ms = now_ms if self.config.is_log_append_time else None
         return self._append_new(records[: headers[-1].end], headers, leader_epoch, append_time_ms)
 
+    @_on_disk
+    def append_state(self, records: bytes, leader_epoch: int) -> tuple[int, int]:
+        """Append one batch of a coordinator or a transaction marker, which clients may not write, as the leader."""
+        return self._append_new(records, read_headers(records), leader_epoch, None)
+
     def _append_new(
         self, records: bytes, headers: list[BatchHeader], leader_epoch: int, append_time_ms: int | None
     ) -> tuple[int, int]:
@@ -240,6 +245,12 @@ class ReplicaLog:
     def batches(self, offset: int) -> list[BatchHeader]:
         """Return the headers from the batch that contains `offset` on, each at its position in its segment."""
         return [header for _, header in self._files.batches(offset)]
+
+    @_on_disk
+    def replay(self, seen: Callable[[BatchHeader, bytes], None]) -> None:
+        """Call `seen` with each batch of the log; the bytes are those of a control batch, empty for others."""
+        for segment, header in self._files.batches(self.start_offset):
+            seen(header, self._files.bytes_of(segment, header) if header.is_control else b"")
 
     @_on_disk
     def offset_for_timestamp(self, ms: int) -> tuple[int, int] | None:

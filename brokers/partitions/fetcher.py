@@ -279,7 +279,7 @@ class LeaderFetcher:
             log = hosted.log
             if leader_start > log.end_offset:
                 log.truncate_fully_at(leader_start)
-                hosted.producers.truncate(0)
+                hosted.forget_producers()
             return True
 
         def ask_start() -> None:

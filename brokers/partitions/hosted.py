@@ -5,21 +5,19 @@ Methods return at once; callers wait for what takes time (a slow disk, other bro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, read_header, read_headers
+from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, BatchHeader, read_header, read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.brokers.log_dirs.transaction_markers import Marker, encode, read_marker
 from mockraft.brokers.partitions.partition import NO_EPOCH, Assignment, CommittedIsr, IsrChange, Partition
-from mockraft.brokers.partitions.producers import Producers
+from mockraft.brokers.partitions.producers import Ended, Producers
 from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes
-
-REPLAYED_OFFSETS = 100_000
-"""Number of offsets before the end of a log that are searched for the batches of idempotent producers."""
 
 
 class Appended(NamedTuple):
@@ -43,12 +41,17 @@ class FollowerFetch(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The result of a read; `diverging` is (epoch, end offset) where the reader's log diverges from this one."""
+    """The result of a read; `diverging` is (epoch, end offset) where the reader's log diverges from this one.
+
+    `aborted` are the aborted transactions that a reader of committed records must skip.
+    """
 
     records: bytes
     high_watermark: int
     log_start_offset: int
+    last_stable_offset: int
     diverging: tuple[int, int] | None = None
+    aborted: Sequence[Ended] = ()
 
 
 class HostedPartition:
@@ -80,7 +83,7 @@ class HostedPartition:
         self._propose = propose
         self._changed = changed
         self._proposed: IsrChange | None = None
-        self._is_replayed = False
+        self._has_producers = False
 
     @property
     def name(self) -> str:
@@ -109,34 +112,42 @@ class HostedPartition:
             log.assign_epoch(assignment.leader_epoch)
         if not state.lead(assignment, log.end_offset, log.high_watermark, now_ms):
             return
-        if not self._is_replayed:
-            # Loaded once: from now on every appended batch is recorded, on followers too.
-            self.producers = Producers()
-            for header in log.batches(max(log.start_offset, log.end_offset - REPLAYED_OFFSETS)):
-                self.producers.written(header)
-            self._is_replayed = True
+        self._load_producers(log)
         self._advanced(log)
 
     def follow(self, assignment: Assignment) -> bool:
-        """Become follower, or apply a change as follower; return True when fetching has to restart."""
+        """Become follower, or apply a change as follower; return True when fetching has to restart.
+
+        LogError when the disk fails.
+        """
         restarts = self.state.follow(assignment)
+        self._load_producers(self.log)
         self.wake()
         return restarts
 
     # Requests of clients and other brokers.
 
-    def append(self, records: bytes, acks: int, now_ms: int) -> Appended:
-        """Append a producer's batch as the leader. Raises LogError when it is refused; nothing is written then."""
+    def append(
+        self, records: bytes, acks: int, now_ms: int, *, is_verified: bool = False, starts_at_zero: bool = False
+    ) -> Appended:
+        """Append a producer's batch as the leader. Raises LogError when it is refused; nothing is written then.
+
+        The first batch of a transaction must be `is_verified`: the coordinator has this partition in the transaction
+        (KIP-890). For `starts_at_zero` see `Producers.check`.
+        """
         log = self.log
         self._refuse(self.state.check_append(acks))
         headers = read_produced(records)
         if len(headers) != 1:
             raise LogError(error_codes.INVALID_RECORD, f"exactly one record batch is expected, not {len(headers)}")
         header = headers[0]
-        written = self.producers.check(header)
+        is_new = header.is_transactional and not self.producers.is_in_transaction(header.producer_id)
+        written = self.producers.check(header, starts_at_zero=starts_at_zero and is_new)
         if written is not None:
             end_offset = written[0] + header.last_offset - header.base_offset + 1
             return Appended(written[0], end_offset, log.start_offset, written[1])
+        if is_new and not is_verified:
+            raise LogError(error_codes.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
         log.config = self._settings().log
         base_offset, end_offset = log.append_as_leader(records, self.state.leader_epoch, now_ms)
         self.producers.written(header._replace(base_offset=base_offset, last_offset=end_offset - 1))
@@ -144,6 +155,31 @@ class HostedPartition:
         self._advanced(log)
         append_time_ms = now_ms if log.config.is_log_append_time else -1
         return Appended(base_offset, end_offset, log.start_offset, append_time_ms)
+
+    def append_state(self, records: bytes, now_ms: int) -> int:
+        """Append a coordinator's batch as the leader; return the offset that must be replicated. Raises LogError."""
+        log = self.log
+        self._refuse(self.state.check_append(-1))
+        base_offset, end_offset = log.append_state(records, self.state.leader_epoch)
+        (header,) = read_headers(records, check_crc=False)
+        written = header._replace(base_offset=base_offset, last_offset=end_offset - 1)
+        self.producers.written(written, read_marker(header, records))
+        self.state.appended(end_offset, now_ms)
+        self._advanced(log)
+        return end_offset
+
+    def append_marker(self, marker: Marker, now_ms: int) -> int:
+        """Append a transaction's marker as `append_state` does. Raises LogError."""
+        self._refuse(self.state.check_append(-1))
+        self.producers.check_marker(marker)
+        return self.append_state(encode(marker, now_ms), now_ms)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what readers of committed records may see. Raises LogError."""
+        log = self.log
+        unstable = self.producers.first_unstable_offset(log.high_watermark)
+        return min(max(unstable, log.start_offset), log.high_watermark)
 
     def check_epoch(self, claimed_epoch: int, *, only_leader: bool) -> None:
         """Raise LogError for a request with another leader epoch, or one that needs the leader on another broker."""
@@ -159,21 +195,29 @@ class HostedPartition:
         at_least_one: bool = True,
         only_leader: bool = True,
         follower: FollowerFetch | None = None,
+        read_committed: bool = False,
     ) -> Read:
-        """Return whole batches from `offset` on: all for a follower, committed ones for others. Raises LogError."""
+        """Return whole batches from `offset` on: all for a follower, replicated ones for others. Raises LogError.
+
+        With `read_committed` those below the last stable offset, and the aborted transactions among them.
+        """
         log, state = self.log, self.state
         self.check_epoch(claimed_epoch, only_leader=only_leader or follower is not None)
         if follower is not None:
             self._refuse(state.check_follower(follower.replica_id, claimed_epoch, follower.broker_epoch))
-        high_watermark, start_offset = log.high_watermark, log.start_offset
+        high_watermark, start_offset, stable = log.high_watermark, log.start_offset, self.last_stable_offset
         if last_fetched_epoch != NO_EPOCH:
             epoch, end_offset = log.end_of_epoch(last_fetched_epoch)
             if epoch == NO_EPOCH or offset < start_offset:
                 raise LogError(error_codes.OFFSET_OUT_OF_RANGE, f"no offset {offset} of epoch {last_fetched_epoch}")
             if epoch < last_fetched_epoch or end_offset < offset:
-                return Read(b"", high_watermark, start_offset, (epoch, end_offset))
-        up_to = log.end_offset if follower is not None else high_watermark
-        return Read(log.read(offset, bytes_max, up_to, at_least_one=at_least_one), high_watermark, start_offset)
+                return Read(b"", high_watermark, start_offset, stable, (epoch, end_offset))
+        up_to = log.end_offset
+        if follower is None:
+            up_to = stable if read_committed else high_watermark
+        records = log.read(offset, bytes_max, up_to, at_least_one=at_least_one)
+        aborted = self._aborted(offset, records) if read_committed and follower is None else ()
+        return Read(records, high_watermark, start_offset, stable, None, aborted)
 
     def fetched(self, offset: int, follower: FollowerFetch, now_ms: int) -> None:
         """Record that a follower fetched from `offset`, which was in the log."""
@@ -193,6 +237,7 @@ class HostedPartition:
         if not 0 <= offset <= log.high_watermark:
             raise LogError(error_codes.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is not below the high watermark")
         log.advance_start_offset(offset)
+        self.producers.forget_before(offset)
         self.wake()
 
     def epoch_at(self, offset: int) -> int:
@@ -211,15 +256,41 @@ class HostedPartition:
         log = self.log
         log.append_as_follower(records)
         for header in read_headers(records, check_crc=False):
-            self.producers.written(header)
+            self._written(header, records[header.position : header.end] if header.is_control else b"")
 
     def truncate_to(self, offset: int) -> None:
         """Truncate the log where the leader's differs. Raises LogError."""
         log = self.log
+        before = log.end_offset
         log.truncate_to(offset)
-        self.producers.truncate(log.end_offset)
+        if log.end_offset < before:
+            self.forget_producers()
+            self._load_producers(log)
+
+    def forget_producers(self) -> None:
+        """Drop the state of producers; it is read again from the log."""
+        self._has_producers = False
 
     # Internals.
+
+    def _load_producers(self, log: ReplicaLog) -> None:
+        """Read the state of producers from the log, once: from then on every appended batch is recorded."""
+        if not self._has_producers:
+            self.producers = Producers()
+            log.replay(self._written)
+            self._has_producers = True
+
+    def _written(self, header: BatchHeader, batch: bytes) -> None:
+        self.producers.written(header, read_marker(header, batch))
+
+    def _aborted(self, offset: int, records: bytes) -> list[Ended]:
+        """Return the aborted transactions that have a part in these records (collectAbortedTransactions)."""
+        if not records or not self.producers.aborted:
+            return []
+        end_offset = read_headers(records, check_crc=False)[-1].last_offset + 1
+        return [
+            each for each in self.producers.aborted if each.last_offset >= offset and each.first_offset < end_offset
+        ]
 
     def committed_or_refused(self, change: IsrChange, answer: CommittedIsr | int, now_ms: int) -> None:
         """Process the result of an ISR change: a CommittedIsr or an error code."""

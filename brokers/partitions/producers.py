@@ -1,21 +1,26 @@
-"""The state of a partition's idempotent producers (Kafka's `ProducerStateManager`, KIP-98).
+"""The state of a partition's producers (Kafka's `ProducerStateManager` and `ProducerAppendInfo`; KIP-98, KIP-890).
 
-A batch written before gets the same response again; one too early or from an older epoch is refused.
+A batch written before gets the same response again; one too early or from an older epoch is refused. A transaction is
+open from its first batch to the marker that ends it. The last stable offset is below every open transaction, and below
+those whose marker is not replicated yet.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.wire import error_codes
 
 BATCHES_KEPT = 5
 """Maximum number of requests that a producer may have in flight."""
 PRODUCERS_MAX = 10_000
-"""Per partition; the one that was idle longest is dropped first."""
+"""Per partition; of those without an open transaction the one that was idle longest is dropped first."""
+NO_EPOCH = -1
 _SEQUENCES = 1 << 31
 
 
@@ -27,77 +32,173 @@ class _Written(NamedTuple):
     max_timestamp_ms: int
 
 
-class _Producer:
-    __slots__ = ("batches", "epoch")
+class Ended(NamedTuple):
+    """A transaction in this partition: its first offset, and the offset of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class Producer:
+    """One producer; `transaction_start` is the first offset of its open transaction, None without one."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "timestamp_ms", "transaction_start")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.coordinator_epoch = NO_EPOCH
+        self.timestamp_ms = -1
+        self.transaction_start: int | None = None
         self.batches: deque[_Written] = deque(maxlen=BATCHES_KEPT)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record of this epoch, -1 before the first."""
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    def reach(self, epoch: int, timestamp_ms: int) -> None:
+        """Note the epoch of a batch: sequences of a new one begin at 0."""
+        if epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = epoch
+        self.timestamp_ms = timestamp_ms
 
 
 class Producers:
-    """The producers of one partition by id, each with its epoch and its last batches."""
+    """The producers of one partition by id. `aborted` are its aborted transactions, in the order of their markers."""
 
     def __init__(self) -> None:
-        self._producers: OrderedDict[int, _Producer] = OrderedDict()
+        self.aborted: list[Ended] = []
+        self._producers: OrderedDict[int, Producer] = OrderedDict()
+        self._open: dict[int, int] = {}
+        self._ended: deque[Ended] = deque()
 
     def __len__(self) -> int:
         return len(self._producers)
 
-    def check(self, header: BatchHeader) -> tuple[int, int] | None:
+    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+        return iter(self._producers.items())
+
+    def is_in_transaction(self, producer_id: int) -> bool:
+        """Return True if the producer has an open transaction here."""
+        return producer_id in self._open
+
+    def first_unstable_offset(self, high_watermark: int) -> int:
+        """Return the first offset of the earliest transaction that is open or whose marker is not replicated.
+
+        The high watermark when there is none.
+        """
+        while self._ended and self._ended[0].last_offset < high_watermark:
+            self._ended.popleft()
+        starts = [*self._open.values(), *(each.first_offset for each in self._ended)]
+        return min(starts, default=high_watermark)
+
+    def check(self, header: BatchHeader, *, starts_at_zero: bool = False) -> tuple[int, int] | None:
         """Return (offset, timestamp) of an earlier write of this batch, None when it is new and may be appended.
 
-        LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. An unknown (or expired) producer may start with
-        any sequence, as in Kafka.
+        LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE. An unknown (or expired)
+        producer may start with any sequence, as in Kafka, except in transactions of version 2 (`starts_at_zero`).
         """
         producer = self._producers.get(header.producer_id)
-        if header.producer_id < 0 or producer is None:
+        if header.producer_id < 0:
             return None
-        if header.producer_epoch < producer.epoch:
-            raise LogError(
-                error_codes.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last"
-                f" seen epoch {producer.epoch}",
-            )
         first = header.base_sequence
+        if producer is None:
+            if starts_at_zero and first != 0:
+                raise _out_of_order(header.producer_id, first, -1)
+            return None
         last = _after(first, header.last_offset - header.base_offset)
         if header.producer_epoch == producer.epoch:
             for written in producer.batches:
                 if (written.first_sequence, written.last_sequence) == (first, last):
                     return written.base_offset, written.max_timestamp_ms
+        _check_epoch(header.producer_id, header.producer_epoch, producer)
         expected = 0
         if header.producer_epoch == producer.epoch and producer.batches:
-            expected = _after(producer.batches[-1].last_sequence, 1)
-        if first != expected and (producer.batches or header.producer_epoch != producer.epoch):
+            expected = _after(producer.last_sequence, 1)
+        if first != expected:
+            raise _out_of_order(header.producer_id, first, expected - 1)
+        if producer.transaction_start is not None and not header.is_transactional:
             raise LogError(
-                error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {header.producer_id}: {first} (incoming seq. number),"
-                f" {expected - 1} (current end sequence number)",
+                error_codes.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {header.producer_id}: its transaction is open",
             )
         return None
 
-    def written(self, header: BatchHeader) -> None:
-        """Record an appended batch, with the offsets of its header."""
+    def check_marker(self, marker: Marker) -> None:
+        """Raise LogError for a marker of an older producer (INVALID_PRODUCER_EPOCH) or of an older coordinator.
+
+        Also for one of the producer's own epoch that version 2 of transactions has raised (KIP-1228).
+        """
+        producer = self._producers.get(marker.producer_id)
+        if producer is None:
+            return
+        _check_epoch(marker.producer_id, marker.producer_epoch, producer, is_above=marker.transaction_version >= 2)
+        if marker.coordinator_epoch < producer.coordinator_epoch:
+            raise LogError(
+                error_codes.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {marker.producer_id}: {marker.coordinator_epoch} (zombie),"
+                f" {producer.coordinator_epoch} (current)",
+            )
+
+    def written(self, header: BatchHeader, marker: Marker | None = None) -> None:
+        """Record an appended batch, with the offsets of its header; `marker` is that of a control batch."""
+        if marker is not None:
+            self._end(header, marker)
+            return
         if header.producer_id < 0 or header.base_sequence < 0:
             return
-        producer = self._producers.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
-            producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
+        producer = self._reached(header.producer_id, header.producer_epoch, header.max_timestamp_ms)
         last = _after(header.base_sequence, header.last_offset - header.base_offset)
         producer.batches.append(
             _Written(header.base_sequence, last, header.base_offset, header.last_offset, header.max_timestamp_ms)
         )
-        self._producers.move_to_end(header.producer_id)
-        if len(self._producers) > PRODUCERS_MAX:
-            self._producers.popitem(last=False)
+        if header.is_transactional and producer.transaction_start is None:
+            producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
-    def truncate(self, end_offset: int) -> None:
-        """Drop the batches beyond the log's new end."""
-        for producer_id, producer in list(self._producers.items()):
-            while producer.batches and producer.batches[-1].last_offset >= end_offset:
-                producer.batches.pop()
-            if not producer.batches:
-                del self._producers[producer_id]
+    def forget_before(self, offset: int) -> None:
+        """Drop the aborted transactions that ended below the log's new start."""
+        self.aborted = [each for each in self.aborted if each.last_offset >= offset]
+
+    def _end(self, header: BatchHeader, marker: Marker) -> None:
+        producer = self._reached(marker.producer_id, marker.producer_epoch, header.max_timestamp_ms)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.transaction_start = None
+        first_offset = self._open.pop(marker.producer_id, None)
+        if first_offset is not None:
+            ended = Ended(marker.producer_id, first_offset, header.base_offset)
+            self._ended.append(ended)
+            if not marker.is_commit:
+                self.aborted.append(ended)
+
+    def _reached(self, producer_id: int, epoch: int, timestamp_ms: int) -> Producer:
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._producers[producer_id] = Producer(epoch)
+        producer.reach(epoch, timestamp_ms)
+        self._producers.move_to_end(producer_id)
+        if len(self._producers) > PRODUCERS_MAX:
+            idle = (each for each in self._producers if each not in self._open)
+            if (oldest := next(idle, None)) is not None:
+                del self._producers[oldest]
+        return producer
+
+
+def _check_epoch(producer_id: int, epoch: int, producer: Producer, *, is_above: bool = False) -> None:
+    if epoch < producer.epoch or (is_above and epoch == producer.epoch):
+        raise LogError(
+            error_codes.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {producer.epoch}",
+        )
+
+
+def _out_of_order(producer_id: int, incoming: int, current: int) -> LogError:
+    return LogError(
+        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"Out of order sequence number for producer {producer_id}: {incoming} (incoming seq. number),"
+        f" {current} (current end sequence number)",
+    )
 
 
 def _after(sequence: int, count: int) -> int:

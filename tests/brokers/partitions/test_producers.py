@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader
+from mockraft.brokers.log_dirs.batch_headers import CONTROL, TRANSACTIONAL, BatchHeader, read_header
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.transaction_markers import Marker, encode, read_marker
 from mockraft.brokers.partitions import producers as producers_module
 from mockraft.brokers.partitions.producer_ids import ProducerIds
-from mockraft.brokers.partitions.producers import Producers
+from mockraft.brokers.partitions.producers import Ended, Producers
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -86,12 +87,93 @@ def test_sequences_go_on_at_0_after_the_largest_number() -> None:
         producers.check(header(1))
 
 
-def test_truncated_batches_are_removed_from_the_producer_state(producers: Producers) -> None:
-    producers.written(header(3, offset=13))
-    producers.truncate(13)
+def marker(
+    *, producer_id: int = 7, epoch: int = 0, coordinator: int = 3, commit: bool = True, version: int = 0
+) -> Marker:
+    return Marker(producer_id, epoch, coordinator, commit, version)
+
+
+def end(producers: Producers, offset: int, ended: Marker) -> None:
+    written = header(-1, offset=offset, producer_id=ended.producer_id, epoch=ended.producer_epoch)
+    producers.written(written._replace(attributes=CONTROL | TRANSACTIONAL), ended)
+
+
+def test_last_stable_offset_waits_for_the_replication_of_the_marker() -> None:
+    producers = Producers()
+    producers.written(header(0, 3, offset=10)._replace(attributes=TRANSACTIONAL))
+    producers.written(header(0, offset=13, producer_id=8))
+    assert producers.is_in_transaction(7)
+    assert producers.first_unstable_offset(14) == 10
+    end(producers, 14, marker())
+    assert not producers.is_in_transaction(7)
+    assert [producers.first_unstable_offset(at) for at in (14, 15)] == [10, 15]
+    assert producers.aborted == []
+
+
+def test_aborted_transactions_are_kept_in_the_order_of_their_markers() -> None:
+    producers = Producers()
+    for producer_id, offset in ((7, 0), (8, 1)):
+        producers.written(header(0, offset=offset, producer_id=producer_id)._replace(attributes=TRANSACTIONAL))
+    end(producers, 2, marker(producer_id=8, commit=False))
+    end(producers, 3, marker(commit=False))
+    end(producers, 4, marker(producer_id=9, commit=False))
+    assert producers.aborted == [Ended(8, 1, 2), Ended(7, 0, 3)]
+    producers.forget_before(3)
+    assert producers.aborted == [Ended(7, 0, 3)]
+
+
+def test_sequences_continue_after_a_marker_of_the_same_epoch_and_begin_at_0_after_a_later_one(
+    producers: Producers,
+) -> None:
+    end(producers, 13, marker())
     assert producers.check(header(3)) is None
-    producers.truncate(10)
-    assert len(producers) == 0
+    end(producers, 14, marker(epoch=1))
+    assert producers.check(header(0, epoch=1)) is None
+    with pytest.raises(LogError):
+        producers.check(header(3, epoch=1))
+
+
+@pytest.mark.parametrize(
+    ("late", "error_code"),
+    [
+        (marker(epoch=-1), error_codes.INVALID_PRODUCER_EPOCH),
+        (marker(version=2), error_codes.INVALID_PRODUCER_EPOCH),
+        (marker(coordinator=2), error_codes.TRANSACTION_COORDINATOR_FENCED),
+    ],
+    ids=["older producer", "version 2 without a new epoch", "older coordinator"],
+)
+def test_markers_of_fenced_producers_and_coordinators_are_refused(
+    producers: Producers, late: Marker, error_code: int
+) -> None:
+    end(producers, 13, marker())
+    producers.check_marker(marker())
+    with pytest.raises(LogError) as refused:
+        producers.check_marker(late)
+    assert refused.value.error_code == error_code
+
+
+def test_other_batches_are_refused_while_a_transaction_is_open() -> None:
+    producers = Producers()
+    producers.written(header(0)._replace(attributes=TRANSACTIONAL))
+    with pytest.raises(LogError) as refused:
+        producers.check(header(1))
+    assert refused.value.error_code == error_codes.INVALID_TXN_STATE
+
+
+def test_version_2_of_transactions_begins_with_sequence_0() -> None:
+    with pytest.raises(LogError) as refused:
+        Producers().check(header(1), starts_at_zero=True)
+    assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_markers_are_read_as_written(is_commit: bool) -> None:
+    written = Marker(7, 1, 3, is_commit)
+    batch = encode(written, 1_000)
+    found = read_header(batch, 0)
+    assert (found.is_control, found.is_transactional, found.record_count) == (True, True, 1)
+    assert read_marker(found, batch) == written
+    assert read_marker(found, batch[:61]) is None
 
 
 def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
