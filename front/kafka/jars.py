@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from mockraft.releases import release
 
@@ -30,9 +31,29 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 _DEPENDENCY = """
-    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"""
+    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"""
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _OPTIONAL_ARTIFACTS = ("kafka-tools", "kafka-shell")
 _LOGGING_JARS = ("slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar")
+
+
+class Artifact(NamedTuple):
+    """An artifact on Maven; with `alone`, without the artifacts that it needs."""
+
+    group: str
+    name: str
+    version: str
+    classifier: str = ""
+    alone: bool = False
+
+    def dependency(self) -> str:
+        """Return its element of a POM's dependencies."""
+        classifier = f"<classifier>{self.classifier}</classifier>" if self.classifier else ""
+        return _DEPENDENCY.format(self.group, self.name, self.version, classifier + _ALONE * self.alone)
+
+
+LOGGING = tuple(Artifact("org.slf4j", name, "1.7.36") for name in ("slf4j-simple", "slf4j-api"))
+"""A logger that writes to stderr."""
 
 
 class KafkaUnavailableError(RuntimeError):
@@ -108,26 +129,25 @@ def classpath(version: str, progress: Callable[[str], None] | None = None) -> st
 
 def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
     wanted = [
-        ("org.slf4j", "slf4j-simple", "1.7.36"),
-        ("org.slf4j", "slf4j-api", "1.7.36"),
-        *(("org.apache.kafka", name, version) for name in ("kafka_2.13", *_OPTIONAL_ARTIFACTS)),
+        *LOGGING,
+        *(Artifact("org.apache.kafka", name, version) for name in ("kafka_2.13", *_OPTIONAL_ARTIFACTS)),
     ]
     with TemporaryDirectory(prefix=f"kafka-{version}-", dir=target.parent) as folder:
         jars = Path(folder, "jars")
-        errors = _copied(wanted, Path(folder), jars, progress)
+        errors = copy_artifacts(wanted, Path(folder), jars, progress)
         # Not every release has its tools on Maven.
         absent = [name for name in _OPTIONAL_ARTIFACTS if f"org.apache.kafka:{name}:jar:{version}" in errors]
         if absent:
-            errors = _copied([each for each in wanted if each[1] not in absent], Path(folder), jars, progress)
+            errors = copy_artifacts([each for each in wanted if each.name not in absent], Path(folder), jars, progress)
         if errors or not all((jars / name).is_file() for name in _LOGGING_JARS):
             raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors or 'it printed nothing'}")
         jars.rename(target)
 
 
-def _copied(wanted: list[tuple[str, str, str]], folder: Path, jars: Path, progress: Callable[[str], None]) -> str:
+def copy_artifacts(wanted: Iterable[Artifact], folder: Path, jars: Path, progress: Callable[[str], None]) -> str:
     """Let Maven copy artifacts and what they need into `jars`; return its first line of error, or an empty text."""
     pom = folder / "pom.xml"
-    pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in wanted)))
+    pom.write_text(_POM.format(dependencies="".join(each.dependency() for each in wanted)))
     command = [maven(), "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
     command.append(f"-DoutputDirectory={jars}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:

@@ -1,0 +1,119 @@
+"""Jars of Kafka's integration tests, and a controller of ours that stands in front of them on the class path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mockraft.kafka.jars import (
+    LOGGING,
+    Artifact,
+    KafkaUnavailableError,
+    cache_directory,
+    copy_artifacts,
+    java,
+    only_one,
+)
+
+TEST_CLASSES_VERSION = "4.3.1"
+"""The newest Kafka release that has its test classes and its tools on Maven; newer releases run those."""
+
+_MOCKITO_VERSION = "5.20.0"
+
+_SERVER_MODULES = (
+    "kafka_2.13",
+    "kafka-clients",
+    "kafka-coordinator-common",
+    "kafka-group-coordinator",
+    "kafka-metadata",
+    "kafka-raft",
+    "kafka-server",
+    "kafka-server-common",
+    "kafka-share-coordinator",
+    "kafka-storage",
+    "kafka-transaction-coordinator",
+)
+_TEST_MODULES = ("kafka-tools", *_SERVER_MODULES)
+
+
+def cluster_test_jars(version: str, progress: Callable[[str], None] | None = None) -> Path:
+    """Return the folder with a release, its ClusterTest harness, JUnit and the test classes of Kafka's own modules.
+
+    Maven fetches what is not in the cache yet; `progress` gets one line for each file that arrives. Raises
+    KafkaUnavailableError.
+    """
+    target = cache_directory() / f"kafka-{version}-cluster-tests"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with only_one(target.parent / f"{target.name}.lock"):
+        if not target.is_dir():
+            _fetch(version, target, progress or (lambda line: None))
+    return target
+
+
+def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
+    kafka = "org.apache.kafka"
+    harness = Artifact(kafka, "kafka-test-common-runtime", version)
+    # A harness brings JUnit without its console; Mockito is for ControllerServer.java and for tests.
+    wanted = [
+        *LOGGING,
+        harness,
+        *(Artifact(kafka, name, version) for name in _SERVER_MODULES),
+        Artifact(kafka, "kafka-tools", TEST_CLASSES_VERSION, alone=True),
+        *(Artifact(kafka, name, TEST_CLASSES_VERSION, "test", alone=True) for name in _TEST_MODULES),
+        Artifact("org.mockito", "mockito-core", _MOCKITO_VERSION),
+        Artifact("org.hamcrest", "hamcrest", "3.0"),
+    ]
+    with TemporaryDirectory(prefix=target.name, dir=target.parent) as folder:
+        jars = Path(folder, "jars")
+        errors = copy_artifacts([harness], Path(folder), Path(folder, "harness"), progress)
+        if not errors:
+            console = Artifact("org.junit.platform", "junit-platform-console", _junit_version(Path(folder, "harness")))
+            errors = copy_artifacts([*wanted, console], Path(folder), jars, progress)
+        if errors or not jars.is_dir():
+            raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}'s test harness: {errors}")
+        jars.rename(target)
+
+
+def _junit_version(jars: Path) -> str:
+    """Return the version of the JUnit platform among these jars."""
+    for path in jars.iterdir():
+        if found := re.fullmatch(r"junit-platform-launcher-(.+)\.jar", path.name):
+            return found[1]
+    raise KafkaUnavailableError(f"Kafka's test harness came without JUnit's launcher: {jars}")
+
+
+def controller_classes(version: str) -> Path:
+    """Return the folder with ``kafka.server.ControllerServer`` that runs mockraft, compiled for a release.
+
+    Raises KafkaUnavailableError if there is no Java compiler, or the release's harness has no place for it.
+    """
+    jars = cluster_test_jars(version)
+    with as_file(files("mockraft.kafka") / "java") as folder:
+        sources = sorted(Path(folder).rglob("*.java"))
+        digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+        target = cache_directory() / f"kafka-{version}-controller-{digest}"
+        with only_one(cache_directory() / f"{target.name}.lock"):
+            if not target.is_dir():
+                _compile(sources, jars, target)
+    return target
+
+
+def _compile(sources: list[Path], jars: Path, target: Path) -> None:
+    compiler = Path(java()).resolve().with_name("javac")
+    if not compiler.is_file():
+        raise KafkaUnavailableError(f"{compiler} was not found: Kafka's tests on mockraft need a JDK")
+    with TemporaryDirectory(prefix=target.name, dir=target.parent) as folder:
+        classes = Path(folder, "classes")
+        command = [str(compiler), "-proc:none", "-nowarn", "-d", str(classes), "-cp", f"{jars}{os.sep}*"]
+        ended = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise KafkaUnavailableError(f"mockraft's controller does not fit into this Kafka:\n{ended.stderr}")
+        classes.rename(target)

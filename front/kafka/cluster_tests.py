@@ -1,0 +1,113 @@
+"""Run Kafka's `@ClusterTest` classes, or your own, on mockraft or on Kafka's own controller.
+
+JUnit's ConsoleLauncher runs them in one JVM with Kafka's brokers. For mockraft a ``kafka.server.ControllerServer`` of
+ours stands in front of Kafka's jars (``front/kafka/java``): it starts ``mockraft serve`` where Kafka's harness starts
+its controller.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from mockraft.kafka.cluster_test_jars import cluster_test_jars, controller_classes
+from mockraft.kafka.jars import java
+from mockraft.kafka.tools import JVM_OPTIONS
+
+ControllerKind = Literal["mockraft", "kafka"]
+Outcome = Literal["passed", "failed", "skipped"]
+
+_ANNOTATION = re.compile(rb"Lorg/apache/kafka/common/test/api/Cluster(Test|Tests|Template);")
+_HEAP = ("-Xmx768m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_TEST_TIMEOUT = "180 s"
+
+
+class ClusterTestResult(NamedTuple):
+    """Outcome of one test: its class, its name with the number of the invocation, and the first lines of its error."""
+
+    test_class: str
+    name: str
+    outcome: Outcome
+    seconds: float
+    error: str
+
+
+def cluster_test_classes(version: str) -> list[str]:
+    """Return the names of the classes in Kafka's own test jars that have `@ClusterTest` methods."""
+    found: set[str] = set()
+    for jar in cluster_test_jars(version).glob("*-test.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.endswith("Test.class") and _ANNOTATION.search(archive.read(name)):
+                    found.add(name.removesuffix(".class").replace("/", "."))
+    return sorted(found)
+
+
+def run_cluster_tests(
+    tests: Sequence[str],
+    folder: Path,
+    *,
+    version: str,
+    controller: ControllerKind = "mockraft",
+    class_path: Sequence[Path] = (),
+    timeout_s: float = 900,
+) -> list[ClusterTestResult]:
+    """Run these classes, or methods as ``CLASS#METHOD(PARAMETER TYPES)``, and return the results by class and name.
+
+    `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
+    `class_path` holds the classes of tests that are not Kafka's. Only nodes with one role run on mockraft: a combined
+    node needs a controller in its JVM. Raises KafkaUnavailableError, and TimeoutError if the JVM does not end in time.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    reports = folder / "reports"
+    shim = [controller_classes(version)] if controller == "mockraft" else []
+    entries = [*shim, *class_path, cluster_test_jars(version) / "*"]
+    selectors = [f"--select-{'method' if '#' in test else 'class'}={test}" for test in tests]
+    command = [
+        *(java(), *JVM_OPTIONS, *_HEAP),
+        f"-Dmockraft.logs={folder}",
+        f"-Dmockraft.release={'.'.join(version.split('.')[:2])}",
+        *("-cp", os.pathsep.join(map(str, entries))),
+        *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors"),
+        *("--details=tree", "--config=junit.jupiter.extensions.autodetection.enabled=true"),
+        f"--config=junit.jupiter.execution.timeout.test.method.default={_TEST_TIMEOUT}",
+        f"--reports-dir={reports}",
+        *selectors,
+    ]
+    environment = {"MOCKRAFT": f"{sys.executable} -m mockraft", **os.environ}
+    with (folder / "junit.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True
+        )
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{', '.join(tests)}: not done in {timeout_s:g} s; see {folder / 'junit.log'}") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return sorted(result for report in reports.glob("*.xml") for result in _results(report))
+
+
+def _results(report: Path) -> list[ClusterTestResult]:
+    return [_result(case) for case in ElementTree.parse(report).iter("testcase")]
+
+
+def _result(case: ElementTree.Element) -> ClusterTestResult:
+    name = re.sub(r"\(.*?\)", "", case.get("name", ""))
+    outcome: Outcome = "passed"
+    error = ""
+    for child in case:
+        if child.tag in ("failure", "error", "skipped"):
+            outcome = "skipped" if child.tag == "skipped" else "failed"
+            error = (child.get("message") or "") + "\n" + (child.text or "")
+    return ClusterTestResult(case.get("classname", ""), name, outcome, float(case.get("time", "0")), error)
