@@ -20,7 +20,7 @@ VERSION = "4.3.1"
     [
         ("org.apache.kafka.server.BrokerRegistrationRequestTest", 4, 0),
         ("org.apache.kafka.server.config.MinInSyncReplicasConfigTest", 1, 1),
-        ("org.apache.kafka.server.quota.ClientQuotasRequestTest", 12, 12),
+        pytest.param("org.apache.kafka.server.quota.ClientQuotasRequestTest", 12, 12, marks=soak),
         pytest.param("org.apache.kafka.server.MetadataRequestTest", 14, 14, marks=soak),
     ],
 )
