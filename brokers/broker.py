@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import random
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -154,16 +155,23 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         """
         if not isinstance(state, BrokerState):
             raise TypeError(f"state={state!r}: it must be a BrokerState, such as BrokerState.RUNNING")
+        await self._wait(lambda: self._is_in(state), state.name, timeout_ms)
+
+    async def wait_until_registered(self, timeout_ms: int = 30_000) -> None:
+        """Wait until the controller has accepted a registration. Raises as `wait_until`."""
+        await self._wait(lambda: self.life.registered, "registered", timeout_ms)
+
+    async def _wait(self, condition: Callable[[], bool], wanted: str, timeout_ms: int) -> None:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.shell.until(lambda: self._is_in(state) or self.stopped.is_set())
+                await self.shell.until(lambda: condition() or self.stopped.is_set())
         except TimeoutError:
             problems = [self.node.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
             raise TimeoutError(
-                f"broker {self.config.broker_id} is {self.state.name}, not {state.name}, after {timeout_ms} ms; "
+                f"broker {self.config.broker_id} is {self.state.name}, not {wanted}, after {timeout_ms} ms; "
                 f"problems: {', '.join(filter(None, problems)) or 'none'}"
             ) from None
-        if self.state is not state:
+        if not condition():
             raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
 
     def _is_in(self, state: BrokerState) -> bool:

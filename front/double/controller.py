@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from mockraft.double.blocking import InLoopThread, T, constant, reads
 from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, ControllerApi, script_of
 from mockraft.double.in_loop import DoubleInLoop
-from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions
+from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
 from mockraft.double.proposals import overlay_of, rules_of
 from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 VIRTUAL_STEP_MS = 10
 """Step of a virtual clock while brokers start and leave."""
+
+BROKER_PATIENCE_S = 30.0
+"""Time that `start_broker` waits for a broker."""
+
+TEST_HEARTBEAT_INTERVAL_MS = 100
+"""Heartbeat interval of simulated brokers in real time; they wait as long after a refused request (Kafka: 2,000)."""
 
 
 def configured(
@@ -100,10 +106,12 @@ class Controller(DoubleInLoop, ControllerApi):
     `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. The cluster id is
     `cluster_id`, else the data directory's or the state's, else a new one each time.
 
-    `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. `clock="virtual"` stops time
-    until `advance`, which moves these brokers too; the time until they run passes at once. `stubs` are stubs to begin
-    with, or a stub file; `strict` marks requests that match no stub (`assert_all_expected`). `admin_port` (0: any free
-    one) opens the admin API and the live page at `admin_url`.
+    `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. They send a heartbeat, and
+    try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and
+    Kafka's 2,000 with a virtual clock. `clock="virtual"` stops time until `advance`, which moves these brokers too;
+    the time until they run passes at once. `stubs` are stubs to begin with, or a stub file; `strict` marks requests
+    that match no stub (`assert_all_expected`). `admin_port` (0: any free one) opens the admin API and the live page
+    at `admin_url`.
 
     Raises ValueError for an unknown metadata version and a file that is no state, DataDirError for an unusable data
     directory, OSError for a port in use.
@@ -118,6 +126,7 @@ class Controller(DoubleInLoop, ControllerApi):
         *,
         clock: Clock | Literal["virtual"] | None = None,
         brokers: int = 0,
+        broker_heartbeat_interval_ms: int | None = None,
         strict: bool = False,
         stubs: str | Path | Iterable[Stub] = (),
         admin_port: int | None = None,
@@ -127,6 +136,12 @@ class Controller(DoubleInLoop, ControllerApi):
         """The brokers that were started here, by id."""
         check_type("brokers", brokers, int)
         self._broker_count = brokers
+        self._broker_defaults: BrokerOptions = {}
+        if broker_heartbeat_interval_ms is not None:
+            check_type("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
+            self._broker_defaults["heartbeat_interval_ms"] = broker_heartbeat_interval_ms
+        elif clock is None:
+            self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
         self._rng = random.Random(options.get("seed"))
         self._clock = clock_of(clock)
         self._network: MemoryNetwork | None = None
@@ -179,15 +194,26 @@ class Controller(DoubleInLoop, ControllerApi):
         """Addresses of the clients' listeners of the brokers started here: host:port, separated by commas."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers.values() if not broker.stopped.is_set())
 
-    async def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SimulatedBroker:
-        """Start a simulated broker that runs until the block ends; return it once it runs.
+    async def start_broker(
+        self,
+        broker_id: int,
+        *,
+        wait: Literal["registered", "running"] | None = "running",
+        timeout_s: float = BROKER_PATIENCE_S,
+        **options: Unpack[BrokerOptions],
+    ) -> SimulatedBroker:
+        """Start a simulated broker that runs until the block ends; return it once it runs, or earlier.
 
-        Options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
-        Raises RuntimeError for one that stops at once, TimeoutError when it does not come to run.
+        `wait="registered"` returns it once the controller has accepted its registration, `wait=None` at once. Other
+        options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
+        Raises RuntimeError for one that stops at once, TimeoutError when `timeout_s` has passed.
         """
         from mockraft.brokers.lifecycle import BrokerState
         from mockraft.double.broker import SimulatedBroker
 
+        if wait not in ("registered", "running", None):
+            raise ValueError(f"wait={wait!r}: it must be 'registered', 'running' or None")
+        options = {**self._broker_defaults, **options}
         options.setdefault("seed", self._rng.getrandbits(32))
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
@@ -202,7 +228,11 @@ class Controller(DoubleInLoop, ControllerApi):
         broker.start()
         if self._network is not None:
             self._network.listen(broker)
-        await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING)))
+        timeout_ms = round(timeout_s * 1000)
+        if wait == "registered":
+            await self._let_time_pass(asyncio.ensure_future(broker.wait_until_registered(timeout_ms)))
+        elif wait == "running":
+            await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING, timeout_ms)))
         return broker
 
     def _share_time_with(self, broker: SimulatedBroker) -> None:
@@ -292,7 +322,7 @@ class ThreadedController(InLoopThread[Controller], ControllerApi):
 class SyncController(ThreadedController, BlockingDoubleApi[Controller]):
     """A controller in a thread of its own, for tests without asyncio; made by `Controller.sync`."""
 
-    def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:
+    def start_broker(self, broker_id: int, **options: Unpack[StartOptions]) -> SyncSimulatedBroker:
         """Start a simulated broker that runs until the block ends; see `Controller`."""
         from mockraft.double.broker import SyncSimulatedBroker
 
@@ -308,7 +338,7 @@ class AwaitedController(ThreadedController, AsyncDoubleApi):
     async def _run(self, coroutine: Coroutine[object, object, T]) -> T:
         return await self._thread.soon(coroutine)
 
-    async def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:
+    async def start_broker(self, broker_id: int, **options: Unpack[StartOptions]) -> SyncSimulatedBroker:
         """Start a simulated broker that runs until the block ends; see `Controller`."""
         from mockraft.double.broker import SyncSimulatedBroker
 

@@ -121,6 +121,7 @@ class OneControllerOptions(ControllerOptions, total=False):
     """Options of `Controller.sync`."""
 
     brokers: int
+    broker_heartbeat_interval_ms: int | None
 
 
 class BrokerConfigOptions(TypedDict, total=False):
@@ -152,9 +153,16 @@ class BrokerConfigOptions(TypedDict, total=False):
 
 
 class BrokerOptions(BrokerConfigOptions, total=False):
-    """Options of `SimulatedBroker.joining` and `start_broker`."""
+    """Options of `SimulatedBroker.joining`."""
 
     seed: int | None
     log_dirs: Sequence[str | os.PathLike[str]]
     metadata_log_dir: str | os.PathLike[str] | None
     format_missing: bool
+
+
+class StartOptions(BrokerOptions, total=False):
+    """Options of `start_broker`."""
+
+    wait: Literal["registered", "running"] | None
+    timeout_s: float

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBroker
 from mockraft.brokers.lifecycle import End
+from mockraft.double.controller import TEST_HEARTBEAT_INTERVAL_MS
 
 
 def test_a_plain_test_has_a_broker_in_a_thread() -> None:
@@ -125,6 +126,31 @@ async def test_directory_that_failed_before_the_start_is_reported(tmp_path: Path
         again = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"], heartbeat_interval_ms=100)
         assert again.log_dirs[str(tmp_path / "d2")].directory_id == ""
         assert "meta.properties" in str(again.log_dirs[str(tmp_path / "d2")].offline)
+
+
+def test_brokers_retry_quickly_unless_asked_for_kafkas_interval() -> None:
+    with Controller.sync(broker_heartbeat_interval_ms=2_000) as slow, Controller.sync() as quick:
+        assert slow.start_broker(1).broker.config.heartbeat_interval_ms == 2_000
+        assert quick.start_broker(1).broker.config.heartbeat_interval_ms == TEST_HEARTBEAT_INTERVAL_MS
+        assert quick.start_broker(2, heartbeat_interval_ms=50).broker.config.heartbeat_interval_ms == 50
+    with Controller.sync(clock="virtual", brokers=1) as stopped:
+        assert stopped.brokers[1].broker.config.heartbeat_interval_ms == 2_000
+
+
+def test_start_broker_waits_as_asked() -> None:
+    with Controller.sync() as controller:
+        refused = controller.stub("BrokerRegistration", broker_id=1).inject_error("DUPLICATE_BROKER_REGISTRATION")
+        kept_fenced = controller.stub("BrokerHeartbeat").inject_error("NOT_CONTROLLER")
+        unregistered = controller.start_broker(1, wait=None)
+        assert unregistered.call(lambda: unregistered.broker.life.registered) is False
+        assert controller.start_broker(2, wait="registered").state is BrokerState.STARTING
+        with pytest.raises(TimeoutError, match=r"broker 3 is .*, not RUNNING, after 50 ms"):
+            controller.start_broker(3, timeout_s=0.05)
+        with pytest.raises(ValueError, match="wait='ready'"):
+            controller.start_broker(5, wait="ready")  # type: ignore[arg-type]
+        controller.remove(refused)
+        controller.remove(kept_fenced)
+        unregistered.wait_until(BrokerState.RUNNING)
 
 
 def test_the_package_has_them_by_name() -> None:
