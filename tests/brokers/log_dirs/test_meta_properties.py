@@ -111,6 +111,7 @@ BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
         (b"a\\=b=c\\u0041\\t\\q=", {"a=b": "cA\tq="}),
         (b"a=1\na=2", {"a": "2"}),
         (b"=x", {"": "x"}),
+        (b"\x0bkey=1", {"\x0bkey": "1"}),
         (b"a=\xe9", {"a": "é"}),
         (b"\x00\xff\xfe", {"\x00\xff\xfe": ""}),
     ],

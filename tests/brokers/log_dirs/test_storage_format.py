@@ -167,3 +167,9 @@ def test_ids_begin_with_no_dash_and_are_never_reserved(tmp_path: Path) -> None:
     (meta,) = done.metas.values()
     assert meta.directory_id is not None
     assert text_of(meta.directory_id) == text_of(b"good" * 4)
+
+
+def test_formatting_needs_a_directory() -> None:
+    with pytest.raises(LogDirsError) as refused:
+        format_at()
+    assert refused.value.refusal is Refusal.NO_DIRECTORY

@@ -143,3 +143,13 @@ def test_a_lone_controller_without_kraft_version_has_no_directory_and_supports_n
     assert (found.kraft_version_min, found.kraft_version_max) == (0, 0)
     alone = configured_history(ControllerConfig(kraft_version=1), node(3000))
     assert (alone.kraft_version, alone.voters) == (1, VoterSet([node(3000)]))
+
+
+def test_equal_voter_sets_have_one_hash() -> None:
+    assert hash(VoterSet([node(1), node(2)])) == hash(TWO)
+
+
+def test_a_port_has_at_most_16_bits() -> None:
+    assert read_addresses("a:65535") == [("a", 65_535)]
+    with pytest.raises(ValueError, match="'a:65536' is not an address"):
+        read_addresses("a:65536")
