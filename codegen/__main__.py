@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from mockraft.wire.schema_files import RELEASE
 _EPILOG = """\
 other commands:
   python -m mockraft.codegen sync --help       copy a Kafka release's schemas and error codes from its jars
-  python -m mockraft.codegen compare --help    list the differences between two releases
+  python -m mockraft.codegen compare --help    list every difference between two releases
 
 Files are written where `mockraft.wire` is, so run it from a checkout installed with `pip install -e .`.
 """
@@ -86,4 +87,11 @@ def _folder(package: object) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough (`compare … | head`). Python writes the rest at its end, so it gets another place.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

@@ -1,4 +1,6 @@
-"""`python -m mockraft.codegen compare OLD NEW`: the differences between two releases' specs."""
+"""`python -m mockraft.codegen compare OLD NEW`: the differences between two releases, as Kafka's jars have them."""
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -6,8 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mockraft.codegen.parse import load_json
-from mockraft.releases.specs import FOLDERS
+from mockraft.codegen.parse import parse_json
+from mockraft.releases import SUPPORTED, Release, release
+from mockraft.releases.changes import NONE, Change, as_text, fact_changes
 from mockraft.wire.json_form import Json
 
 Spec = Mapping[str, Json]
@@ -17,86 +20,86 @@ FIELD_KEYS = ("type", "versions", "nullableVersions", "taggedVersions", "tag", "
 
 
 def main(arguments: list[str]) -> int:
-    """Run the subcommand; return its exit code: 0 with or without differences, 2 for a folder that is not a release."""
+    """Run the subcommand; return its exit code: 0 with or without differences, 2 for a name that is not a release."""
     parser = argparse.ArgumentParser(
         prog="python -m mockraft.codegen compare",
-        description="List the differences between two releases: messages, versions, fields, error codes.",
-        epilog="example: python -m mockraft.codegen compare 4.1.1 4.3.1 --json",
+        description="List the differences between two releases: message specs, APIs on the controller's listener, "
+        "features and their levels, metadata versions, configuration keys with defaults and bounds, error codes.",
+        epilog="example: python -m mockraft.codegen compare 4.3 4.4 --json",
     )
-    parser.add_argument("old", help="a release under schemas_json, or a folder with message/ and metadata/")
+    parser.add_argument("old", help="a release (4.3 or 4.3.1), or a folder that `sync` wrote")
     parser.add_argument("new", help="the same")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    parser.add_argument("--json", action="store_true", help="a JSON list of {kind, what, before, since}")
     options = parser.parse_args(arguments)
     try:
-        old, new = (read_release(release_folder(name)) for name in (options.old, options.new))
+        old, new = (find_release(name) for name in (options.old, options.new))
     except FileNotFoundError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 2
-    moved = list(compare(old, new))
+    found = compare(old, new)
     if options.json:
-        print(json.dumps({"old": options.old, "new": options.new, "moved": moved}, indent=2))
+        print(json.dumps([each._asdict() for each in found], indent=1, ensure_ascii=False))
         return 0
-    for change in moved:
-        print(f"{change['where']}: {change['what']}")
-    print(f"{len(moved)} differences between {options.old} and {options.new}")
+    for line in as_text(found):
+        print(line)
+    print(f"{len(found)} differences between Kafka {old.kafka_version} and {new.kafka_version}")
     return 0
 
 
-def release_folder(name: str) -> Path:
-    """Return the folder of a release name or path. Raises FileNotFoundError, naming the folders that were tried."""
+def find_release(name: str) -> Release:
+    """Return the release of a name, or of a folder. Raises FileNotFoundError, which tells how to fetch it.
+
+    A folder under `schemas_json` here comes first, so that a release that was just fetched is found.
+    """
     for folder in (Path(name), Path("schemas_json") / name):
-        if (folder / "message").is_dir():
-            return folder
+        if (folder / "features.json").is_file():
+            return Release(folder.resolve().name, folder.resolve().parent)
+    known = {text for version in SUPPORTED for text in (version, version.rpartition(".")[0])}
+    if name in known:
+        return release(name)
     raise FileNotFoundError(
-        f"{name} is neither a folder with message/ nor a release in schemas_json "
-        f"(fetch it: python -m mockraft.codegen sync --kafka-version {name})"
+        f"{name} is neither a folder that `sync` wrote nor one of {', '.join(SUPPORTED)} "
+        f"(fetch it: python -m mockraft.codegen sync --kafka-version {name} --into FOLDER; then name FOLDER/{name})"
     )
 
 
-def read_release(folder: Path) -> dict[str, dict[str, Json]]:
-    """Read a release folder as {spec name: its JSON}, with its error codes under `errors.json`."""
-    specs = {path.stem: load_json(path) for part in FOLDERS for path in folder.glob(f"{part}/*.json")}
-    errors = folder / "errors.json"
-    if errors.is_file():
-        specs["errors.json"] = {str(error["code"]): error["name"] for error in json.loads(errors.read_text())}
-    return specs
+def compare(old: Release, new: Release) -> list[Change]:
+    """Return the differences between two releases, those of message specs first."""
+    return [*_spec_changes(_specs(old), _specs(new)), *fact_changes(old, new)]
 
 
-def compare(old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[dict[str, str]]:
-    """Yield one {where, what} for each difference, in the order of the spec names."""
-    old_errors, new_errors = old.get("errors.json", {}), new.get("errors.json", {})
-    for name in sorted((old.keys() | new.keys()) - {"errors.json"}):
-        if name not in old or name not in new:
-            there = old.get(name) or new[name]
-            verb = "added" if name in new else "removed"
-            yield {"where": name, "what": f"{verb}, versions {there['validVersions']}"}
-            continue
-        yield from _compare_keys(name, old[name], new[name], MESSAGE_KEYS)
-        yield from _compare_fields(name, _fields(old[name]), _fields(new[name]))
-    for code in sorted(old_errors.keys() | new_errors.keys(), key=int):
-        if old_errors.get(code) != new_errors.get(code):
-            yield {"where": f"error {code}", "what": f"{old_errors.get(code, 'none')} → {new_errors.get(code, 'none')}"}
+def _specs(of: Release) -> dict[str, Spec]:
+    return {path.rpartition("/")[2].removesuffix(".json"): parse_json(text, path) for path, text in of.specs.items()}
 
 
-def _compare_fields(name: str, old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[dict[str, str]]:
+def _spec_changes(old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[Change]:
+    for name in sorted(old.keys() | new.keys()):
+        if name in old and name in new:
+            yield from _key_changes(name, old[name], new[name], MESSAGE_KEYS)
+            yield from _field_changes(name, _fields(old[name]), _fields(new[name]))
+        else:
+            versions = [f"versions {of[name]['validVersions']}" if name in of else NONE for of in (old, new)]
+            yield Change("spec", name, *versions)
+
+
+def _field_changes(name: str, old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[Change]:
     for path in [*old, *(path for path in new if path not in old)]:
         where = f"{name}.{path}"
-        if path not in new:
-            yield {"where": where, "what": "removed"}
-        elif path not in old:
-            yield {"where": where, "what": f"added, {new[path]['type']} in versions {new[path]['versions']}"}
+        if path in old and path in new:
+            yield from _key_changes(where, old[path], new[path], FIELD_KEYS)
         else:
-            yield from _compare_keys(where, old[path], new[path], FIELD_KEYS)
+            kinds = [
+                f"{of[path]['type']} in versions {of[path]['versions']}" if path in of else NONE for of in (old, new)
+            ]
+            yield Change("spec", where, *kinds)
 
 
-def _compare_keys(where: str, old: Spec, new: Spec, keys: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _key_changes(where: str, old: Spec, new: Spec, keys: tuple[str, ...]) -> Iterator[Change]:
     for key in keys:
         if old.get(key) != new.get(key):
-            yield {"where": where, "what": f"{key} {_shown(old.get(key))} → {_shown(new.get(key))}"}
-
-
-def _shown(value: object) -> str:
-    return "unset" if value is None else str(value)
+            yield Change(
+                "spec", f"{where}: {key}", *(NONE if of.get(key) is None else str(of[key]) for of in (old, new))
+            )
 
 
 def _fields(spec: Spec) -> dict[str, Spec]:

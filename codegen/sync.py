@@ -47,8 +47,9 @@ def main(arguments: list[str]) -> int:
     """Run the subcommand; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m mockraft.codegen sync",
-        description="Fetch a Kafka release's message specs and error codes through Maven (Java 17+ and mvn needed).",
-        epilog="then: python -m mockraft.codegen compare 4.3.1 X, and see CONTRIBUTING.md for the rest of the way",
+        description="Read message specs, error codes, features, configuration keys and API versions from a release's "
+        "jars, which Maven fetches (Java 17+ and mvn needed).",
+        epilog="then: python -m mockraft.codegen compare 4.4 X, and see CONTRIBUTING.md for the rest of the way",
     )
     parser.add_argument("--kafka-version", required=True, metavar="X", help="a release on Maven, such as 4.3.1")
     parser.add_argument("--into", type=Path, default=Path("schemas_json"), help="the folder of releases (%(default)s)")

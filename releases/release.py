@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cache, cached_property
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from mockraft.releases import specs
@@ -53,12 +54,14 @@ class Feature(NamedTuple):
 class Release:
     """One release. `name` is "3.9", `kafka_version` "3.9.2"; everything else is read when it is first asked for.
 
-    `release` makes one object for each, so releases are compared by identity.
+    `release` makes one object for each, so releases are compared by identity. `root` is a folder as `codegen sync`
+    writes it; None is mockraft's own.
     """
 
-    def __init__(self, kafka_version: str) -> None:
+    def __init__(self, kafka_version: str, root: Traversable | None = None) -> None:
         self.kafka_version = kafka_version
         self.name = kafka_version.rpartition(".")[0]
+        self._root = root
 
     @cached_property
     def features(self) -> Mapping[str, Feature]:
@@ -127,10 +130,12 @@ class Release:
         """Lowest and highest version of each API, by key, that its controllers offer."""
         return {int(api_key): (low, high) for api_key, (low, high) in self._read("api_versions.json").items()}
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, str]:
         """Text of each message spec by path: `message/FetchRequest.json`."""
-        return specs.shipped(self.kafka_version)
+        if self._root is None:
+            return specs.shipped(self.kafka_version)
+        return specs.read(self._root, self.kafka_version)
 
     def is_since(self, name: str) -> bool:
         """Return True if this is the release of that name ("4.1") or a later one."""
@@ -153,7 +158,7 @@ class Release:
         return self._read("features.json")
 
     def _read(self, file: str) -> Any:
-        path = resources.files("mockraft.schemas_json") / self.kafka_version / file
+        path = (self._root or resources.files("mockraft.schemas_json")) / self.kafka_version / file
         return json.loads(path.read_text(encoding="utf-8"))
 
     def __repr__(self) -> str:

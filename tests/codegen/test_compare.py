@@ -1,17 +1,18 @@
-"""Releases compared, and the facts that Java programs of older releases give."""
+"""Releases compared: message specs and what Kafka's classes say."""
 
+import copy
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
-import mockraft.schemas_json
 import pytest
-from mockraft.codegen.compare import compare, main, read_release
-from mockraft.codegen.sync import FACTS, run_java
-from mockraft.kafka.jars import classpath
-from mockraft.releases import NEWEST
+from mockraft.codegen.compare import compare, find_release, main
+from mockraft.releases import NEWEST, SUPPORTED, release
+from mockraft.releases.changes import NONE
 
-KEPT = Path(mockraft.schemas_json.__path__[0]) / NEWEST
-OLD = {
+OLD: dict[str, Any] = {
     "apiKey": 1,
     "type": "request",
     "name": "GreetRequest",
@@ -30,59 +31,124 @@ OLD = {
 }
 
 
-def release(folder: Path, specs: dict[str, object], errors: list[dict[str, object]]) -> Path:
+FEATURES: dict[str, Any] = {
+    "features": {"metadata.version": {"min": 7, "max": 8, "dependencies": {}}},
+    "metadata_versions": [
+        {
+            "level": 8,
+            "name": "1.0-IV0",
+            "release": "1.0",
+            "metadata_changed": True,
+            "supports": ["hats"],
+            "leader_epoch_bump_on_isr_shrink": False,
+            "record_versions": {},
+            "default_levels": {"hat.version": 0},
+        }
+    ],
+    "unstable_metadata_versions": [],
+}
+CONFIGS: dict[str, Any] = {
+    "topic": [{"name": "loudness", "type": "INT", "default": "1", "validator": {"kind": "Range", "min": 0, "max": 9}}],
+    "broker": [],
+    "group": [],
+    "client_metrics": [],
+}
+ERRORS = [{"code": 1, "name": "TOO_LOUD", "message": "Too loud."}]
+
+
+def write_release(folder: Path, specs: dict[str, Any], facts: dict[str, Any]) -> Path:
     (folder / "message").mkdir(parents=True)
     for name, spec in specs.items():
-        (folder / "message" / f"{name}.json").write_text("// a licence\n" + json.dumps(spec))
-    (folder / "errors.json").write_text(json.dumps(errors))
+        (folder / "message" / f"{name}.json").write_text("// a licence\n" + json.dumps(spec, indent=2))
+    for name, tree in facts.items():
+        (folder / f"{name}.json").write_text(json.dumps(tree))
     return folder
 
 
 @pytest.fixture
 def releases(tmp_path: Path) -> tuple[Path, Path]:
-    new = json.loads(json.dumps(OLD))
-    new["validVersions"] = "0-2"
-    new["fields"][2]["fields"][0]["type"] = "int64"
-    new["fields"][1] = {"name": "Rack", "type": "string", "versions": "2+", "nullableVersions": "2+"}
-    errors = [{"code": 1, "name": "TOO_LOUD"}]
-    old = release(tmp_path / "old", {"GreetRequest": OLD, "WaveRequest": OLD}, errors)
-    return old, release(
-        tmp_path / "new", {"GreetRequest": new, "NodRequest": OLD}, [*errors, {"code": 2, "name": "SHY"}]
+    facts: dict[str, Any] = {"features": FEATURES, "configs": CONFIGS, "errors": ERRORS, "api_versions": {"1": [0, 1]}}
+    old = write_release(tmp_path / "1.0.0", {"GreetRequest": OLD, "WaveRequest": OLD | {"apiKey": 2}}, facts)
+    spec, facts = copy.deepcopy((OLD, facts))
+    spec["validVersions"] = "0-2"
+    spec["fields"][2]["fields"][0]["type"] = "int64"
+    spec["fields"][1] = {"name": "Rack", "type": "string", "versions": "2+", "nullableVersions": "2+"}
+    facts["features"]["features"]["metadata.version"]["max"] = 9
+    facts["features"]["metadata_versions"][0] |= {"supports": [], "default_levels": {"hat.version": 1}}
+    facts["features"]["unstable_metadata_versions"] = [
+        FEATURES["metadata_versions"][0] | {"level": 9, "name": "1.1-IV0"}
+    ]
+    facts["configs"]["topic"][0]["validator"]["max"] = 11
+    facts["configs"]["broker"] = [{"name": "hats", "type": "INT", "default": None}]
+    facts["errors"] = [{"code": 2, "name": "SHY", "message": ""}]
+    facts["api_versions"] = {"1": [0, 2]}
+    new = write_release(
+        tmp_path / "elsewhere" / "1.1.0-rc0", {"GreetRequest": spec, "NodRequest": OLD | {"apiKey": 3}}, facts
     )
+    return old, new
 
 
-def test_lists_differences_field_by_field(releases: tuple[Path, Path]) -> None:
-    old, new = releases
-    moved = [f"{change['where']}: {change['what']}" for change in compare(read_release(old), read_release(new))]
-    assert moved == [
-        "GreetRequest: validVersions 0-1 → 0-2",
-        "GreetRequest.Gone: removed",
-        "GreetRequest.Gifts.Size: type int32 → int64",
-        "GreetRequest.Rack: added, string in versions 2+",
-        "NodRequest: added, versions 0-1",
-        "WaveRequest: removed, versions 0-1",
-        "error 2: none → SHY",
+def test_lists_specs_apis_features_levels_configs_and_errors(releases: tuple[Path, Path]) -> None:
+    old, new = map(find_release, map(str, releases))
+    assert [tuple(change) for change in compare(old, new)] == [
+        ("spec", "GreetRequest: validVersions", "0-1", "0-2"),
+        ("spec", "GreetRequest.Gone", "int8 in versions 0", NONE),
+        ("spec", "GreetRequest.Gifts.Size: type", "int32", "int64"),
+        ("spec", "GreetRequest.Rack", NONE, "string in versions 2+"),
+        ("spec", "NodRequest", NONE, "versions 0-1"),
+        ("spec", "WaveRequest", "versions 0-1", NONE),
+        ("api", "Greet", "0 to 1", "0 to 2"),
+        ("feature", "metadata.version", "7 to 8", "7 to 9"),
+        ("feature", "hat.version of a new log", "0", "1"),
+        ("metadata.version", "8: hats", "yes", "no"),
+        ("metadata.version", "8: hat.version of a new log", "0", "1"),
+        ("metadata.version", "9", NONE, "1.1-IV0, unstable"),
+        (
+            "config",
+            "topic: `loudness`",
+            'validator {"kind": "Range", "min": 0, "max": 9}',
+            'validator {"kind": "Range", "min": 0, "max": 11}',
+        ),
+        ("config", "broker: `hats`", NONE, "default null"),
+        ("error", "1", "TOO_LOUD: Too loud.", NONE),
+        ("error", "2", NONE, "SHY: "),
     ]
 
 
-def test_a_release_does_not_differ_from_itself(releases: tuple[Path, Path]) -> None:
-    old, _ = releases
-    assert list(compare(read_release(old), read_release(old))) == []
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_release_does_not_differ_from_itself(version: str) -> None:
+    assert compare(find_release(version), find_release(version.rpartition(".")[0])) == []
+
+
+def test_a_shared_spec_of_an_older_release_is_no_difference() -> None:
+    found = [change for change in compare(release("4.3"), release("4.4")) if change.kind == "spec"]
+    assert ("spec", "UnregisterControllerRequest", NONE, "versions 0") in found
+    assert not [change for change in found if change.what.startswith("FetchRequest")]
+
+
+def test_prints_a_line_for_each_difference(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(releases[0]), str(releases[1])]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        "Message specs (6)",
+        "  GreetRequest: validVersions: 0-1 → 0-2",
+        f"  GreetRequest.Gone: int8 in versions 0 → {NONE}",
+    ]
+    assert lines[-1] == "16 differences between Kafka 1.0.0 and 1.1.0-rc0"
 
 
 def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(releases[0]), str(releases[1]), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["moved"][1] == {"where": "GreetRequest.Gone", "what": "removed"}
+    found = json.loads(capsys.readouterr().out)
+    assert found[6] == {"kind": "api", "what": "Greet", "before": "0 to 1", "since": "0 to 2"}
+
+
+def test_ends_quietly_when_its_reader_has_enough() -> None:
+    command = f"{sys.executable} -m mockraft.codegen compare 3.7 4.4 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert (done.stdout.startswith("Message specs ("), done.stderr) == (True, "")
 
 
 def test_names_the_release_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([NEWEST, "1.2.3"]) == 2
     assert "sync --kafka-version 1.2.3" in capsys.readouterr().err
-
-
-@pytest.mark.real_kafka
-@pytest.mark.parametrize("name", ["configs.json", "features.json"])
-@pytest.mark.parametrize("release", ["3.9.1", "4.1.1"])
-def test_older_releases_have_the_same_form(release: str, name: str) -> None:
-    older, kept = json.loads(run_java(FACTS[name], classpath(release))), json.loads((KEPT / name).read_text())
-    assert older.keys() == kept.keys()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.documents.release_changes import Change, as_markdown, changes
+from mockraft.conformance.documents.release_changes import as_markdown, changes
 from mockraft.releases import SUPPORTED, Behaviour, release
+from mockraft.releases.changes import Change
 
 from ..commands.cli import completed as mockraft
 
@@ -28,7 +29,7 @@ def test_each_kind_of_change_is_found() -> None:
     assert Change("config", "group: `streams.assignor.name`", "—", "default null") in found
     rule = Behaviour.QUOTAS_ARE_FINITE.rule
     assert Change("rule", rule, "an infinite request percentage is written", "an infinite quota is refused") in found
-    assert {each.kind for each in found} == {"rule", "api", "feature", "config", "error"}
+    assert {each.kind for each in found} == {"rule", "api", "feature", "metadata.version", "config", "error"}
 
 
 def kind_of(kind: str, old: str, new: str) -> list[Change]:

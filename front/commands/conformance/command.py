@@ -160,8 +160,9 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     import json
 
     from mockraft.conformance.documents.marked_text import replace_marked
-    from mockraft.conformance.documents.release_changes import as_markdown, as_text, changes
+    from mockraft.conformance.documents.release_changes import as_markdown, changes
     from mockraft.releases import release
+    from mockraft.releases.changes import as_text
 
     if docs is not None:
         path = docs / "release-changes.md"
