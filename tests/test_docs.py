@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from mockraft.cli import application
-from typer.main import get_command
+from typer import Context
+from typer.main import get_group
 
 from .named_tests import names_in
 
@@ -33,12 +34,14 @@ def test_python_blocks_are_quoted_from_tested_examples(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_and_their_options_exist(document: Path) -> None:
-    commands = get_command(application()).commands  # type: ignore[attr-defined]
+    group = get_group(application())
+    context = Context(group)
     wrong = []
     for block in blocks(document, "console"):
         for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
             name, rest = line
-            command = commands[name]
+            command = group.get_command(context, name)
+            assert command is not None, name
             subcommand = rest.split()[0] if rest.split() else ""
             command = getattr(command, "commands", {}).get(subcommand, command)
             known = {option for parameter in command.params for option in parameter.opts} | {"--help"}

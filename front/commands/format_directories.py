@@ -40,10 +40,8 @@ class _Node(NamedTuple):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("format", help=FORMAT_ABOUT, short_help="Format a broker's log directories, as kafka-storage does.")(
-        as_typer(format_command)
-    )
-    app.command("random-uuid", short_help="Draw a cluster id.")(random_uuid)
+    app.command("format", help=FORMAT_ABOUT)(as_typer(format_command))
+    app.command("random-uuid")(random_uuid)
 
 
 @dataclass(frozen=True, kw_only=True)

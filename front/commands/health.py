@@ -19,7 +19,7 @@ TimeoutMs = Annotated[int, typer.Option(min=1, help="How long it may take.")]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("health", short_help="Check that a controller can commit records.")(health)
+    app.command("health")(health)
 
 
 def health(bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000) -> None:

@@ -36,7 +36,7 @@ _WAY_TO_RUNNING = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("run-kafka", short_help="Run real Kafka brokers on mockraft.")(as_typer(run_kafka))
+    app.command("run-kafka")(as_typer(run_kafka))
 
 
 @dataclass(frozen=True, kw_only=True)

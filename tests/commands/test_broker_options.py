@@ -10,7 +10,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.cli import application
 from mockraft.commands.broker.disk_faults import Fault, carry_out, check, faults_of
 from mockraft.commands.broker.options import GROUPS, BrokerCommand, DiskFaultOptions, cordoned, fields_of, proposed
-from typer.main import get_command
+from typer.main import get_group
 
 D1, D2 = os.path.abspath("d1"), os.path.abspath("d2")
 
@@ -127,7 +127,8 @@ def test_broker_of_a_proposal_follows_its_text() -> None:
 
 
 def test_every_option_has_its_place_in_the_help() -> None:
-    command = get_command(application()).commands["broker"]  # type: ignore[attr-defined]
+    group = get_group(application())
+    command = group.get_command(typer.Context(group), "broker")
     assert isinstance(command, BrokerCommand)
     shown = [name for names in GROUPS.values() for name in names if name != "help"]
     assert sorted(shown) == sorted(parameter.name for parameter in command.params)

@@ -1,10 +1,15 @@
 """The command `mockraft` itself."""
 
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 
+import pytest
 from mockraft.cli import application
-from mockraft.commands.grouped_help import GroupedCommands
+from mockraft.commands.command_groups import COMMANDS
 from mockraft.wire.connection import SOFTWARE_VERSION
+from typer import Context
 from typer.main import get_group
 
 from .cli import invoke
@@ -19,7 +24,43 @@ def test_version_shows_the_package_and_kafka_release() -> None:
 def test_without_a_command_help_lists_each_command_once_under_a_heading() -> None:
     result = invoke()
     assert result.exit_code == 2
-    grouped = [name for names in GroupedCommands.groups.values() for name in names]
-    assert sorted(grouped) == sorted(get_group(application()).commands)
-    assert all(result.output.count(f"\n  {name} ") == 1 for name in grouped)
+    assert all(result.output.count(f"\n  {name} ") == 1 for name in COMMANDS)
     assert "\nCompare with Kafka:\n" in result.output
+
+
+def test_every_command_of_the_help_is_there() -> None:
+    group = get_group(application())
+    found = [group.get_command(Context(group), name) for name in COMMANDS]
+    assert [command and command.name for command in found] == list(COMMANDS)
+    assert set(group.commands) == set(COMMANDS)
+    assert group.get_command(Context(group), "nothing") is None
+
+
+def test_a_misspelled_command_is_compared_with_all() -> None:
+    result = invoke("brokrs")
+    assert result.exit_code == 2
+    assert "No such command 'brokrs'. Did you mean 'brokers'" in result.output
+
+
+def test_help_imports_no_command() -> None:
+    code = (
+        "import sys; from mockraft.cli import application; from typer.testing import CliRunner;"
+        "CliRunner().invoke(application(), ['--help']);"
+        "print(*[name for name in sys.modules if name.startswith(('mockraft.server', 'mockraft.wire', 'asyncio.'))])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if name.startswith("mockraft")] == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment"),
+    [
+        ("bash", {"COMP_WORDS": "mockraft spark re", "COMP_CWORD": "2"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "mockraft spark re"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "mockraft spark re", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_shells_complete_commands(shell: str, environment: dict[str, str]) -> None:
+    words = os.environ | environment | {"_MOCKRAFT_COMPLETE": f"complete_{shell}"}
+    done = subprocess.run([sys.executable, "-m", "mockraft"], env=words, capture_output=True, text=True, check=False)
+    assert ("replay" in done.stdout, "report" in done.stdout, "roundtrip" in done.stdout) == (True, True, False)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 from mockraft.commands.serve.arguments import read
-from mockraft.commands.serve.help import typer_function
+from mockraft.commands.serve.help import _typer_function
 from mockraft.commands.serve.options import defaults, misspelled_variables
 
 PLAIN = [
@@ -139,6 +139,6 @@ def by_typer(arguments: list[str]) -> dict[str, Any]:
         return 0
 
     app = typer.Typer()
-    app.command()(typer_function(take))
+    app.command()(_typer_function(take))
     app(arguments, standalone_mode=False)
     return given[0]

@@ -35,7 +35,6 @@ def register(app: typer.Typer) -> None:
     app.command(
         "broker",
         help=option.BROKER_ABOUT,
-        short_help="Run one simulated broker on any controller.",
         cls=option.BrokerCommand,
     )(as_typer(broker))
 

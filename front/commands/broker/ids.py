@@ -100,7 +100,7 @@ def register(app: typer.Typer) -> None:
         ("collect-garbage", COLLECT_ABOUT, "Remove entries that are out of date.", collect_garbage_command),
     ):
         ids.command(name, help=about, short_help=short)(as_typer(command))
-    app.add_typer(ids, name="broker-id", short_help="Give brokers ids by their hosts' names.")
+    app.add_typer(ids, name="broker-id")
 
 
 def resolve_command(options: ResolveOptions) -> None:

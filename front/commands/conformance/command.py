@@ -87,8 +87,8 @@ def register(app: typer.Typer) -> None:
     conformance_app.command("diff", short_help="List what a newer Kafka release's controller does differently.")(diff)
     conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz.register(conformance_app)
-    app.add_typer(conformance_app, name="conformance", short_help="Compare a controller with Kafka's.")
-    app.command("differences", help=DIFFERENCES_ABOUT, short_help="List the known differences from Kafka.")(differences)
+    app.add_typer(conformance_app, name="conformance")
+    app.command("differences", help=DIFFERENCES_ABOUT)(differences)
 
 
 def conformance(context: typer.Context, options: Options) -> None:

@@ -81,7 +81,7 @@ class FleetOptions(RunOptions):
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("fleet", help=ABOUT, short_help="Run many simulated brokers on any controller.")(as_typer(fleet))
+    app.command("fleet", help=ABOUT)(as_typer(fleet))
 
 
 def fleet(options: FleetOptions) -> None:

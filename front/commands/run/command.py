@@ -50,7 +50,7 @@ class Options:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(as_typer(run))
+    app.command("run", help=RUN_ABOUT)(as_typer(run))
 
 
 def run(options: Options) -> None:

@@ -40,9 +40,7 @@ class Options(CaptureOptions):
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("serve-capture", help=ABOUT, short_help="Answer brokers with the responses of a capture.")(
-        as_typer(serve_capture)
-    )
+    app.command("serve-capture", help=ABOUT)(as_typer(serve_capture))
 
 
 def serve_capture(options: Options) -> None:

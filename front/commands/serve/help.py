@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from mockraft.commands.grouped_help import GroupedCommand
+from mockraft.commands.serve import command
 from mockraft.commands.serve.options import GROUPS, OPTIONS, OptionError, variables
 from mockraft.server.options import Option
 
@@ -52,7 +53,12 @@ class ServeCommand(GroupedCommand):
     groups = GROUPS
 
 
-def typer_function(run: Callable[[dict[str, object]], int]) -> Callable[..., None]:
+def register(app: typer.Typer, run: Callable[[dict[str, object]], int] = command.run) -> None:
+    """Add `mockraft serve`; `run` carries it out and returns the exit code."""
+    app.command("serve", help=ABOUT, cls=ServeCommand)(_typer_function(run))
+
+
+def _typer_function(run: Callable[[dict[str, object]], int]) -> Callable[..., None]:
     """Return a function with a parameter for each option, as Typer reads them; it exits with the code of `run`."""
 
     from_variables = {OPTIONS[name].flag: OPTIONS[name].variable for name in variables()}

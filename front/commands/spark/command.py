@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     spark.callback()(_no_options_of_its_own)
     for commands in (decode, replay, report):
         commands.register(spark)
-    app.add_typer(spark, name="spark", short_help="Decode, verify, replay and report captures on Spark.")
+    app.add_typer(spark, name="spark")
 
 
 def _no_options_of_its_own() -> None:

@@ -67,9 +67,7 @@ class Options:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("capture", help=ABOUT, short_help="Record the traffic between brokers and controllers.")(
-        as_typer(capture)
-    )
+    app.command("capture", help=ABOUT)(as_typer(capture))
 
 
 def capture(options: Options) -> None:

@@ -60,7 +60,7 @@ class Options(MatchOptions):
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("record", help=ABOUT, short_help="Record a controller's responses as a stub file.")(as_typer(record))
+    app.command("record", help=ABOUT)(as_typer(record))
 
 
 def record(options: Options) -> None:

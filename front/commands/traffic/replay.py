@@ -75,9 +75,7 @@ class Options(CaptureOptions):
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the responses.")(
-        as_typer(replay)
-    )
+    app.command("replay", help=ABOUT)(as_typer(replay))
 
 
 def replay(options: Options) -> None:
