@@ -16,6 +16,7 @@ class MockraftController(ChildProcess):
 
     ``directory`` has its log and, with ``keep_data``, its data folder ``data``, so that a restart carries on; it is
     made when it is not there. None is mockraft's default; ``options`` are more options of ``mockraft serve``.
+    ``release`` may be changed between two starts: the log goes on.
     """
 
     def __init__(
@@ -23,6 +24,7 @@ class MockraftController(ChildProcess):
         directory: Path,
         cluster_id: str,
         *,
+        release: str | None = None,
         metadata_version: str | None = None,
         session_timeout_ms: int | None = None,
         controllers: int = 1,
@@ -35,6 +37,7 @@ class MockraftController(ChildProcess):
         self.host = "127.0.0.1"
         self.port = free_port(controllers)
         self.controllers = controllers
+        self.release = release
         own = {
             "host": self.host,
             "port": self.port,
@@ -55,7 +58,9 @@ class MockraftController(ChildProcess):
         """Start ``mockraft serve``; it accepts connections once `wait_until_running` returns."""
         if self.data_dir is not None:
             self.data_dir.mkdir(parents=True, exist_ok=True)
-        self.launch([sys.executable, "-m", "mockraft", "serve", *self.options])
+        self.launch(
+            [sys.executable, "-m", "mockraft", "serve", *to_arguments({"release": self.release}), *self.options]
+        )
 
     def wait_until_running(self, timeout_s: float = 20) -> float:
         """Wait for the ready line and return the seconds that this took.

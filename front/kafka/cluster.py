@@ -66,10 +66,10 @@ class KafkaCluster:
             self.controller = MockraftController(
                 directory / "controller",
                 self.cluster_id,
+                release=release_of(release or ordered[-1]).name,
                 metadata_version=metadata_version,
                 session_timeout_ms=session_timeout_ms,
                 options=[
-                    *("--release", release_of(release or ordered[-1]).name),
                     *(security.serve_options if security else ()),
                     *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),
                 ],
@@ -117,6 +117,24 @@ class KafkaCluster:
             broker.start()
         for broker in self.brokers.values():
             broker.wait_until_running(timeout_s)
+
+    def restart_controller(self, release: str) -> None:
+        """Stop the controller and start one of another release ("4.4") on the same log."""
+        self.controller.stop()
+        if isinstance(self.controller, KafkaController):
+            self.controller.version = release_of(release).kafka_version
+        else:
+            self.controller.release = release_of(release).name
+        self.controller.start()
+        self.controller.wait_until_running()
+
+    def restart_broker(self, node_id: int, version: str) -> None:
+        """Stop a broker by a controlled shutdown and start another Kafka version ("4.4.0") on the same folders."""
+        broker = self.brokers[node_id]
+        broker.stop()
+        broker.version = version
+        broker.start()
+        broker.wait_until_running()
 
     def stop(self, timeout_s: float = 30) -> None:
         """Close the brokers in parallel and then the controller, each with SIGTERM.

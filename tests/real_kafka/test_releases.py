@@ -1,4 +1,7 @@
-"""Unmodified brokers of every supported release, on controllers of their own release and of newer ones."""
+"""Unmodified brokers of every supported release, on controllers of their own release and of newer ones.
+
+The rows of a soak are evidence: see `broker_runs`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,14 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from ..budgets import soak
 from ..clients import consume, create_topic, produce
 from ..topics import ask
+from . import broker_runs
+from .broker_runs import PAIRS, RUNS, finalized_metadata_version, recorded
 from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
 OLDEST, *BETWEEN, NEWEST = SUPPORTED
+ENDS = {OLDEST, NEWEST}
 SOAKED = [OLDEST, *(pytest.param(version, marks=soak) for version in BETWEEN), NEWEST]
 
 
@@ -46,22 +52,20 @@ def assert_runs_serves_clients_and_leaves(cluster: KafkaCluster, version: str) -
     assert broker.stop() == 143
 
 
-@pytest.mark.parametrize("version", SOAKED)
-def test_brokers_run_on_a_controller_of_their_release(start_cluster: Callable[..., KafkaCluster], version: str) -> None:
-    cluster = start_cluster(versions=(version, version))
-    assert_runs_serves_clients_and_leaves(cluster, version)
-
-
 @pytest.mark.parametrize(
-    ("version", "newer"),
-    [
-        pytest.param(version, newer, marks=() if (version, newer) == (OLDEST, NEWEST) else soak)
-        for at, version in enumerate(SUPPORTED)
-        for newer in SUPPORTED[at + 1 :]
-    ],
+    ("version", "controller"), [pytest.param(*pair, marks=() if set(pair) <= ENDS else soak) for pair in PAIRS]
 )
-def test_brokers_run_on_controllers_of_newer_releases(
-    start_cluster: Callable[..., KafkaCluster], version: str, newer: str
+def test_brokers_run_on_controllers_of_their_release_and_newer_ones(
+    start_cluster: Callable[..., KafkaCluster], version: str, controller: str
 ) -> None:
-    cluster = start_cluster(versions=(version, version), release=newer)
-    assert_runs_serves_clients_and_leaves(cluster, version)
+    metadata_version = release(version).metadata_versions[release(version).features["metadata.version"].max_level].name
+    with recorded(version, controller, metadata_version):
+        cluster = start_cluster(versions=(version, version), release=controller)
+        assert_runs_serves_clients_and_leaves(cluster, version)
+        assert finalized_metadata_version(cluster.controller.bootstrap) == metadata_version
+
+
+def test_evidence_has_every_pair() -> None:
+    assert [(row["broker"], row["controller_release"], row["result"]) for row in broker_runs.read()] == [
+        (version, release(controller).name, RUNS) for version, controller in PAIRS
+    ]
