@@ -216,7 +216,8 @@ class ControllerProcess(Process):
         self.node = Node(Controller(config, raft, self._rng, self.now_ms), APIS, journal, self._rng)
 
     def end(self) -> None:
-        self.log.close()
+        with self.world.page_cache.cut():
+            self.log.close()
 
     def next_tick_ms(self) -> int:
         return min(self.node.next_tick_ms(self.now_ms), whole(self.kernel.next_deadline_ms))

@@ -7,36 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_request import Listener as VoterListener
-from mockraft.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
-from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 
 from .network import Storm
+from .writes import alter_config, create_topic, ignored, produce, reassign, take_producer_id
 
 if TYPE_CHECKING:
     from .world import World
-
-GROUP = 32
-TOPICS = 3
-PRODUCE_VERSION = 12
 
 
 class Setup(NamedTuple):
@@ -141,6 +123,16 @@ def lose_power(world: World, name: str, down_ms: int, keep: float) -> None:
     world.later(down_ms, start)
 
 
+def cut_power(world: World, names: tuple[str, ...], down_ms: int, keep: float, zeros: bool) -> None:
+    """Kill controllers at the same time; with a data directory they lose what they had not synced."""
+    for name in names:
+        process = world.controllers[name]
+        process.kill()
+        if process.config.data_dir is not None:
+            world.page_cache.lose(process.config.data_dir, keep, zeros=zeros)
+        world.later(down_ms, process.start)
+
+
 def shut_down(world: World, name: str, down_ms: int) -> None:
     """Shut a broker down in an orderly way; kill it if that takes longer than it is to be down."""
     process = world.brokers[name]
@@ -228,108 +220,13 @@ def change_voter(world: World, name: str) -> None:
         if process.config.node_id not in voters:
             listeners = [VoterListener(name="CONTROLLER", host=name, port=9093)]
             request = AddRaftVoterRequest(cluster_id=None, timeout_ms=1_000, listeners=listeners, **key)
-        world.client.request(leader.name, request, 0, _ignored)
-
-
-# What the client writes. A write is sent once: without a response its outcome is unknown.
-
-
-def create_topic(world: World, name: str, partitions: int) -> None:
-    """Create a topic with a replica on each broker; try again until it is there."""
-    if world.topic(name) is not None:
-        return
-    world.later(400, lambda: create_topic(world, name, partitions))
-    configs = [CreatableTopicConfig(name="min.insync.replicas", value=str(world.setup.min_insync_replicas))]
-    topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=world.setup.brokers, assignments=[], configs=configs
-    )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
-
-    def answered(response: Any) -> None:
-        if response.topics[0].error_code == error_codes.NONE:
-            world.acknowledged_topics.add(name)
-
-    _ask_active(world, request, 7, answered)
-
-
-def alter_config(world: World, number: int) -> None:
-    """Set a config of a group that is named once."""
-    group, value = f"g{number}", str(45_000 + number)
-    config = AlterableConfig(name="consumer.session.timeout.ms", config_operation=0, value=value)
-    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group, configs=[config])
-
-    def answered(response: Any) -> None:
-        if response.responses[0].error_code == error_codes.NONE:
-            world.acknowledged_configs[group] = value
-
-    _ask_active(world, IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1, answered)
-
-
-def reassign(world: World, topic: str, replicas: tuple[int, ...]) -> None:
-    """Move the first partition of a topic to these brokers, unless it is being moved.
-
-    Kafka never ends a reassignment that removes a replica which is still being added, and with ELR it elects nobody if
-    the only eligible replica is one that a reassignment dropped; so none is dropped then.
-    """
-    topic_id = world.topic(topic)
-    if topic_id is None or world.partitions()[topic_id, 0].is_reassigning:
-        return
-    if world.image.elr_enabled:
-        replicas = (*replicas, *({1, 2, 3} - {*replicas}))
-    partition = ReassignablePartition(partition_index=0, replicas=list(replicas))
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[partition])])
-    _ask_active(world, request, 0, _ignored)
-
-
-def produce(world: World, topic: str, partition: int, value: bytes, count: int) -> None:
-    """Produce records one after the other to the leader, each with acks=all."""
-    topic_id = world.topic(topic)
-    found = None if topic_id is None else world.partitions().get((topic_id, partition))
-    if topic_id is None or found is None or found.leader == -1:
-        return
-    for number in range(count):
-        record = b"%s/%d;" % (value, number)
-        data = PartitionProduceData(
-            index=partition,
-            records=record_batch.encode([record], base_offset=0, leader_epoch=0, timestamp_ms=world.now_ms),
-        )
-        request = ProduceRequest(
-            acks=-1, timeout_ms=3_000, topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[data])]
-        )
-        answered = partial(_produced, world, topic, partition, record)
-        world.client.request(f"b{found.leader}", request, PRODUCE_VERSION + 1, answered)
-
-
-def _produced(world: World, topic: str, partition: int, value: bytes, response: Any) -> None:
-    answer = response.responses[0].partition_responses[0]
-    if answer.error_code == error_codes.NONE:
-        world.acknowledge(topic, partition, answer.base_offset, value)
-
-
-def take_producer_id(world: World, name: str) -> None:
-    """Take an id for a producer from a broker."""
-
-    def answered(response: Any) -> None:
-        if response.error_code == error_codes.NONE:
-            world.producer_ids.append(response.producer_id)
-
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-    world.client.request(name, request, 4, answered)
-
-
-def _ask_active(world: World, request: Any, version: int, answered: Callable[[Any], None]) -> None:
-    for controller in world.active():
-        world.client.request(controller.name, request, version, answered)
-
-
-def _ignored(response: Any) -> None:
-    """Take no notice."""
+        world.client.request(leader.name, request, 0, ignored)
 
 
 ACTIONS: dict[str, Callable[..., None]] = {
     action.__name__: action
     for action in (
-        *(kill, lose_power, shut_down, cut, isolate, storm, pause, jump_clock, fail_disk, fill_disk),
+        *(kill, lose_power, cut_power, shut_down, cut, isolate, storm, pause, jump_clock, fail_disk, fill_disk),
         *(resign, elect, change_voter, create_topic, alter_config, reassign, produce, take_producer_id),
     )
 }
@@ -345,8 +242,11 @@ def _controller(setup: Setup, rng: random.Random) -> str:
     return rng.choice(setup.controller_names)
 
 
-def _any(setup: Setup, rng: random.Random) -> str:
-    return rng.choice([*setup.broker_names, *setup.controller_names])
+def _power_cut(setup: Setup, rng: random.Random) -> tuple[Any, ...]:
+    """Return a power cut of all controllers, or of some."""
+    names = setup.controller_names
+    some = tuple(names if rng.random() < 0.5 else rng.sample(names, rng.randint(1, len(names))))
+    return some, _ms(rng), rng.random(), rng.random() < 0.3
 
 
 def _ms(rng: random.Random) -> int:
@@ -357,6 +257,7 @@ def _ms(rng: random.Random) -> int:
 _QUORUM_FAULTS: list[tuple[str, _Draw]] = [
     ("kill", lambda setup, rng: (_controller(setup, rng), _ms(rng))),
     ("kill", lambda setup, rng: (_controller(setup, rng), _ms(rng))),
+    ("cut_power", _power_cut),
     ("isolate", lambda setup, rng: (_controller(setup, rng), _ms(rng))),
     ("cut", lambda setup, rng: (*rng.sample([*setup.controller_names, "client"], 2), _ms(rng))),
     ("storm", lambda setup, rng: (_ms(rng), rng.randrange(1 << 30))),

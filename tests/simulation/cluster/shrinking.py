@@ -10,9 +10,11 @@ import itertools
 import traceback
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from .invariants import BrokenError
 from .scripts import Script, Setup
+from .storage import PageCache
 from .world import World
 
 MARGIN_MS = 2_000
@@ -32,9 +34,11 @@ def violation(
 ) -> Violation | None:
     """Run a script in a new world; return the first violation, or the first exception by its class."""
     world = None
+    page_cache = PageCache()
     try:
-        world = World(setup, data_dir)
-        world.run(script, until_ms=until_ms)
+        with patch("os.fsync", page_cache.fsync):
+            world = World(setup, data_dir, page_cache)
+            world.run(script, until_ms=until_ms)
     except BrokenError as broken:
         return Violation(broken.invariant, str(broken), world.elapsed_ms if world is not None else 0)
     except Exception as error:

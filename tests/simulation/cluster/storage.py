@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.files import LogFiles
 from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.wire import record_batch
 
 
 class WatchedLog(MetadataLog):
@@ -14,6 +22,12 @@ class WatchedLog(MetadataLog):
     def __init__(self, config: ControllerConfig, files: LogFiles | None, directory_id: bytes) -> None:
         super().__init__(config, files, directory_id)
         self.appended: dict[int, tuple[bytes, int]] = {}
+
+    def _recover(self, files: LogFiles) -> None:
+        super()._recover(files)
+        data = self.read(self.start_offset, 1 << 30)
+        for header in record_batch.read_headers(data):
+            self.appended[header.base_offset] = (data[header.position : header.end], header.last_offset + 1)
 
     def _append(self, data: bytes, count: int, now_ms: int) -> int:
         base_offset = super()._append(data, count, now_ms)
@@ -45,3 +59,61 @@ class CachedDisk(MemoryDisk):
                 if name.endswith(".log"):
                     synced = self._synced.get(path, 0)
                     self.truncate(path, synced + int(keep * (self.size(path) - synced)))
+
+
+class PageCache:
+    """Files as a power cut leaves them: `fsync` stands in for os.fsync, and keeps the contents and names it is given.
+
+    A file that was written but not synced has its old contents, one whose directory was not synced its old name.
+    """
+
+    def __init__(self) -> None:
+        self._contents: dict[int, bytes] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        self._is_cut = False
+
+    def fsync(self, descriptor: int) -> None:
+        """Keep what a file, or the list of a directory, has now."""
+        found = os.fstat(descriptor)
+        if self._is_cut:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            # The descriptor may be open for writing only.
+            self._contents[found.st_ino] = Path(f"/proc/self/fd/{descriptor}").read_bytes()
+            return
+        with os.scandir(descriptor) as entries:
+            names = {entry.name: entry.inode() for entry in entries}
+        # The number of a deleted file is given to the next one.
+        for gone in {*self._names.get(found.st_ino, {}).values()} - {*names.values()}:
+            self._contents.pop(gone, None)
+        self._names[found.st_ino] = names
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """Sync nothing: a process that is killed does not."""
+        self._is_cut = True
+        yield
+        self._is_cut = False
+
+    def lose(self, folder: Path, keep: float, *, zeros: bool) -> None:
+        """Leave what was synced, and of what was appended to it a share; with `zeros` the rest is zero bytes."""
+        found = {path.stat().st_ino: path for path in folder.iterdir()}
+        contents = {}
+        for name, inode in self._names.get(folder.stat().st_ino, {}).items():
+            if inode in found and found[inode].is_dir():
+                self.lose(found.pop(inode), keep, zeros=zeros)
+                continue
+            contents[name] = synced = self._contents.get(inode, b"")
+            written = found[inode].read_bytes() if inode in found else b""
+            if written.startswith(synced):
+                kept = written[: len(synced) + int(keep * (len(written) - len(synced)))]
+                contents[name] = kept.ljust(len(written), b"\0") if zeros else kept
+        for path in found.values():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+            with (folder / name).open("rb") as file:
+                self.fsync(file.fileno())
+        descriptor = os.open(folder, os.O_RDONLY)
+        self.fsync(descriptor)
+        os.close(descriptor)

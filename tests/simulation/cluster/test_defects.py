@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,13 @@ from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Partition as ControllersPartition
 from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.topics.elections import Candidates
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role, Votes
 from mockraft.server.raft.transitions import Quorum
+from mockraft.wire import record_batch
 
 from .invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE
 from .scripts import Event, Setup, draw
@@ -153,8 +157,15 @@ def _answers_another_offset(hosted: HostedPartition, *arguments: Any) -> Any:
 _append = HostedPartition.append
 
 
-def _agrees_with_everybody(log: ReplicaLog, epoch: int) -> tuple[int, int]:
-    return epoch, 1 << 62
+def _appends_with_another_time(log: ReplicaLog, records: bytes) -> None:
+    for batch in record_batch.read_batches(records):
+        values = [value or b"" for _, value in batch.records]
+        epoch = batch.leader_epoch
+        data = record_batch.encode(values, base_offset=batch.base_offset, leader_epoch=epoch, timestamp_ms=0)
+        _append_as_follower(log, data)
+
+
+_append_as_follower = ReplicaLog.append_as_follower
 
 
 def _writes_no_directory(*arguments: Any) -> Any:
@@ -185,28 +196,28 @@ def _fails(*arguments: Any) -> None:
 
 
 DEFECTS: list[tuple[Any, str, Any, str, int]] = [
-    (Votes, "majority", property(_elected_by_itself), "one_leader_per_epoch", 5),
-    (Raft, "vote", _votes_again, "one_vote_per_epoch", 41),
+    (Votes, "majority", property(_elected_by_itself), "one_leader_per_epoch", 0),
+    (Raft, "vote", _votes_again, "one_vote_per_epoch", 0),
     (MetadataLog, "save_election", _does_not_save, "epochs_never_go_back", 0),
-    (Controller, "lost_leadership", _stays_active, "only_leaders_are_active", 0),
+    (Controller, "lost_leadership", _stays_active, "only_leaders_are_active", 4),
     (Quorum, "update_high_watermark", _goes_back, "high_watermark_never_goes_back", 0),
-    (MetadataLog, "append", _appends_in_the_first_epoch, "logs_match", 21),
-    (Leading, "committed_offset", _commits_at_once, "committed_records_are_kept", 11),
+    (MetadataLog, "append", _appends_in_the_first_epoch, "logs_match", 12),
+    (Leading, "committed_offset", _commits_at_once, "committed_records_are_kept", 9),
     (Candidates, "may_lead", _elects_the_first, "leaders_are_in_sync", 1),
     (ControllersPartition, "merge", _keeps_its_epoch, "partition_epochs_only_grow", 1),
     ("mockraft.server.controller.brokers.fencing", "fence", _fences_only, "fenced_brokers_lead_nothing", 1),
     (Sessions, "touch", _forgets_contact, "heartbeating_brokers_stay_unfenced", 4),
-    (SettingsImage, "apply_producer_ids", _stays_at_the_first_block, "producer_ids_are_given_once", 5),
+    (SettingsImage, "apply_producer_ids", _stays_at_the_first_block, "producer_ids_are_given_once", 17),
     (Raft, "high_watermark", property(_sends_uncommitted), "brokers_apply_committed_records", 3),
     (Partition, "_advance_high_watermark", _may_go_back, "leaders_high_watermarks_never_go_back", 24),
     (Partition, "_advance_high_watermark", _without_followers, "isr_has_acknowledged_records", 4),
     (Partition, "_is_in_sync", _in_sync_anywhere, "isr_has_acknowledged_records", 7),
-    (Partition, "maximal_isr", property(_proposed_isr), "isr_has_acknowledged_records", 4),
-    (Controller, "lost_leadership", _keeps_uncommitted, "images_are_equal_at_equal_offsets", 11),
-    ("mockraft.server.apis.api", "_until_committed", _answers_early, "acknowledged_writes_survive", 11),
+    (Partition, "maximal_isr", property(_proposed_isr), "isr_has_acknowledged_records", 42),
+    (Controller, "lost_leadership", _keeps_uncommitted, "images_are_equal_at_equal_offsets", 10),
+    ("mockraft.server.apis.api", "_until_committed", _answers_early, "acknowledged_writes_survive", 9),
     (Partition, "reached", _acknowledges_early, "isr_has_acknowledged_records", 4),
     (HostedPartition, "append", _answers_another_offset, "acknowledged_records_survive", 4),
-    (ReplicaLog, "end_of_epoch", _agrees_with_everybody, "replicas_agree", 4),
+    (ReplicaLog, "append_as_follower", _appends_with_another_time, "replicas_agree", 4),
     (
         *("mockraft.server.apis.assign_replicas_to_dirs", "assign_replicas_to_dirs", _writes_no_directory),
         *("directories_are_true", 1),
@@ -219,12 +230,43 @@ DEFECTS: list[tuple[Any, str, Any, str, int]] = [
 """Where, what, its replacement, the invariant, and the quickest known seed."""
 
 
+def _does_not_sync(storage: LogStorage, data: bytes) -> None:
+    os.pwrite(storage._file, data, storage._size)
+
+
+def _replaces_without_sync(path: Path, parts: Iterable[bytes], suffix: str = "") -> None:
+    path.write_bytes(b"".join(parts))
+
+
+def _does_not_sync_directory(path: Path) -> None:
+    """Leave the names of new files in the page cache."""
+
+
+_DATA_DIR, _SEGMENTS = "mockraft.server.controller.log.data_dir", "mockraft.server.controller.log.segments"
+DEFECTS_ON_DISK: list[tuple[Any, str, Any, str, int]] = [
+    (LogStorage, "_write", _does_not_sync, "committed_records_are_kept", 2),
+    (_DATA_DIR, "replace_file", _replaces_without_sync, "epochs_never_go_back", 4),
+    (_SEGMENTS, "sync_directory", _does_not_sync_directory, "committed_records_are_kept", 8),
+]
+"""The same, with a data directory: a power cut shows them."""
+
+
 @pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), DEFECTS)
 def test_a_defect_violates_its_invariant(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, broken: Any, invariant: str, seed: int
 ) -> None:
     monkeypatch.setattr(importlib.import_module(owner) if isinstance(owner, str) else owner, name, broken)
     found = (violation(*draw(number)) for number in (seed, *range(SEEDS)))
+    assert any(each is not None and each.invariant == invariant for each in found)
+
+
+@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), DEFECTS_ON_DISK)
+def test_a_defect_of_the_disk_violates_its_invariant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owner: Any, name: str, broken: Any, invariant: str, seed: int
+) -> None:
+    monkeypatch.setattr(importlib.import_module(owner) if isinstance(owner, str) else owner, name, broken)
+    numbers = (seed, *range(SEEDS))
+    found = (violation(*draw(number), data_dir=tmp_path / str(at)) for at, number in enumerate(numbers))
     assert any(each is not None and each.invariant == invariant for each in found)
 
 

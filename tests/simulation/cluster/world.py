@@ -34,7 +34,7 @@ from .invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE, BrokenError, Invari
 from .network import Network
 from .processes import BrokerProcess, ControllerProcess, Process
 from .scripts import ACTIONS, Event, Setup
-from .storage import CachedDisk
+from .storage import CachedDisk, PageCache
 
 START_MS = 1_700_000_000_000
 LOOK_MS = 250
@@ -69,6 +69,8 @@ class Record(NamedTuple):
 class World:
     """`run` lets a script happen and verifies the invariants. Attributes are what invariants look at.
 
+    Logs of controllers are in memory, or in `data_dir`; then `page_cache` has what they synced.
+
     `committed` are all batches ever committed, by base offset, `image` is their outcome, `committed_end` their end and
     `last_change` the offset of the last record that changes anything.
     `acknowledged_topics`, `acknowledged_configs`, `acknowledged` and `producer_ids` were confirmed to the client.
@@ -76,8 +78,9 @@ class World:
     who asked to be fenced, and `fenced` the (leader epoch, time, broker, broker epoch) that were and wait for a look.
     """
 
-    def __init__(self, setup: Setup, data_dir: Path | None = None) -> None:
+    def __init__(self, setup: Setup, data_dir: Path | None = None, page_cache: PageCache | None = None) -> None:
         self.setup = setup
+        self.page_cache = page_cache or PageCache()
         self.now_ms = START_MS
         self.network = Network(self)
         self.committed: dict[int, bytes] = {}
@@ -316,7 +319,9 @@ class World:
             if node.directories.assignments.queued or node.directories.waiting:
                 return f"{name} has replicas without a directory"
         for (topic_id, number), partition in self.partitions().items():
-            if set(partition.isr) != set(partition.replicas) or partition.leader == -1 or partition.is_reassigning:
+            # Kafka never ends a reassignment that removes a replica which is still being added.
+            is_moving = partition.is_reassigning and not {*partition.adding_replicas} & {*partition.removing_replicas}
+            if set(partition.isr) != set(partition.replicas) or partition.leader == -1 or is_moving:
                 return f"{uuids.text_of(topic_id)}-{number}: {partition}"
             for replica in partition.replicas:
                 replicas = self.brokers[f"b{replica}"].node.replicas
@@ -340,6 +345,7 @@ class World:
                 host=f"c{n}",
                 port=9093,
                 data_dir=None if data_dir is None else data_dir / f"c{n}",
+                metadata_log_fsync=True,
                 controller_quorum_voters=",".join(voters) if setup.static_voters else None,
                 initial_controllers=None if setup.static_voters else ",".join(with_ids),
                 controller_quorum_bootstrap_servers=servers if setup.bootstrap_servers else None,
