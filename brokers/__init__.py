@@ -1,4 +1,4 @@
-"""Simulated brokers: clients of a controller that behave like Kafka 4.3.1 brokers on the wire.
+"""Simulated brokers: clients of a controller that behave like Kafka's brokers of the default release on the wire.
 
 A :class:`~mockraft.brokers.broker.SimulatedBroker` talks to any KRaft controller over sockets and never imports the
 controller's code. It registers, replicates ``__cluster_metadata`` as an observer, sends heartbeats and shuts down; with

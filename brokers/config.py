@@ -119,7 +119,7 @@ def endpoint_of(text: str) -> tuple[str, int]:
 def registration_of(
     config: BrokerConfig, version: int, cordoned_dirs: Iterable[bytes] = ()
 ) -> BrokerRegistrationRequest:
-    """Return the registration of a 4.3.1 broker with this config; directories in Java's order of uuids.
+    """Return the registration of a broker with this config; directories in Java's order of uuids.
 
     Below version 4 a feature whose range starts at 0 is left out, as in Kafka. `cordoned_dirs` are sent when the
     message classes have the field: those of KIP-1066's text do, Kafka's do not.

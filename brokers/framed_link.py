@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import (
     API_VERSIONS_MAX,
     SOFTWARE_NAME,
@@ -33,7 +34,10 @@ class _Pending(NamedTuple):
 
 
 class FramedLink:
-    """One connection: bytes to write are returned, received bytes become events."""
+    """One connection: bytes to write are returned, received bytes become events.
+
+    After `receive`, `data_to_send` has the bytes of a handshake in an older version, if the newest was refused.
+    """
 
     def __init__(self, link: Link, correlation_ids: Iterator[int] | None = None) -> None:
         self.link = link
@@ -41,14 +45,18 @@ class FramedLink:
         self._reader = FrameReader()
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: deque[_Pending] = deque()
+        self._to_send = b""
 
     def open(self) -> bytes:
         """Return the bytes of the handshake; empty without one, and the link is open then."""
         if not self.link.handshake:
             return b""
+        return self._handshake(API_VERSIONS_MAX)
+
+    def _handshake(self, version: int) -> bytes:
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        self._pending.append(_Pending(request.api_key, API_VERSIONS_MAX, None))
-        return write_request(request, API_VERSIONS_MAX, next(self._correlation_ids), self.link.client_id)
+        self._pending.append(_Pending(request.api_key, version, None))
+        return write_request(request, version, next(self._correlation_ids), self.link.client_id)
 
     def write(self, send: Send) -> bytes:
         """Return the bytes of a request. Raises UnsupportedVersionError."""
@@ -66,8 +74,18 @@ class FramedLink:
                 events.append(Answered(pending.request_id, response))
             elif isinstance(response, ApiVersionsResponse):
                 self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-                events.append(Opened(self.link, self._versions))
+                if response.error_code == error_codes.UNSUPPORTED_VERSION and pending.version == API_VERSIONS_MAX:
+                    # Kafka's response has the range of ApiVersions; version 0 exists everywhere (NetworkClient).
+                    _, newest = self._versions.get(api_keys.API_VERSIONS, (0, 0))
+                    self._to_send += self._handshake(max(0, min(newest, API_VERSIONS_MAX - 1)))
+                else:
+                    events.append(Opened(self.link, self._versions))
         return events
+
+    def data_to_send(self) -> bytes:
+        """Return the bytes to write after `receive`, once."""
+        data, self._to_send = self._to_send, b""
+        return data
 
     def lost(self) -> list[Event]:
         """Return the events of a connection that ends: every request without a response fails."""

@@ -1,7 +1,7 @@
 """One simulated broker without sockets, clock or threads: events and the time in, effects out.
 
-To a controller it looks like a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
-the same order and at the same intervals. The shell (`brokers.shell`) carries out the effects.
+To a controller it looks like a Kafka broker of the default release: the same connections with the same client ids,
+the same requests in the same order and at the same intervals. The shell (`brokers.shell`) carries out the effects.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ FRAME_BYTES_MAX = 104_857_600
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = release().kafka_version
 """Version of the client software that our connections name in ApiVersions."""
-API_VERSIONS_MAX = 4
-"""Version of the first ApiVersions request of a connection, as in Kafka 4.3.1's clients."""
+API_VERSIONS_MAX = release().api_versions[api_keys.API_VERSIONS][1]
+"""Version of the first ApiVersions request of a connection, as in Kafka's clients of that version."""
 
 HEADER_TAGS_MAX = 1_000
 """Maximum number of tagged fields in a request header; Kafka 4.3.1 defines none."""

@@ -1,4 +1,4 @@
-"""Formatting of log directories as `kafka-storage format` 4.3.1 does for a broker (Kafka's `Formatter`, KIP-858).
+"""Formatting of log directories as `kafka-storage format` does for a broker (Kafka's `Formatter`, KIP-858).
 
 Each directory without meta.properties gets one with an id of its own, and a bootstrap.checkpoint: Kafka writes that
 into each directory, though it is read in the one with the metadata log only.
@@ -25,8 +25,9 @@ from mockraft.brokers.log_dirs.ensemble import (
     write_meta,
 )
 from mockraft.brokers.log_dirs.meta_properties import MetaProperties
+from mockraft.releases import release
 
-RELEASE = "4.3-IV0"
+_METADATA_VERSION_NAME = max(release().metadata_versions.values()).name
 
 
 class Formatted(NamedTuple):
@@ -78,7 +79,7 @@ def format_log_dirs(
         formatted[path] = MetaProperties(1, cluster_id, node_id, directory_id)
     for path in unformatted:
         kind = "metadata directory" if path == metadata_dir else "data directory"
-        lines.append(f"Formatting {kind} {path} with {METADATA_VERSION} {RELEASE}.")
+        lines.append(f"Formatting {kind} {path} with {METADATA_VERSION} {_METADATA_VERSION_NAME}.")
         _write(path, formatted[path], now_ms())
     return Formatted({path: formatted[path] for path in unformatted}, tuple(lines))
 

@@ -95,6 +95,9 @@ class MemoryLinks:
     def _receive(self, framed: FramedLink, data: bytes) -> None:
         for event in framed.receive(data):
             self._feed(event)
+        transport = self._transports.get(framed.link)
+        if transport is not None and (more := framed.data_to_send()):
+            transport.deliver(more)
 
     def _lost(self, framed: FramedLink) -> None:
         transport = self._transports.get(framed.link)

@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import pytest
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
-from mockraft.kafka.jars import KafkaUnavailableError
+from mockraft.kafka.jars import KAFKA_VERSION, KafkaUnavailableError
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 
 from .tool_jvm import tools_in_one_jvm
 
-_VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
+_VERSIONS = (KAFKA_VERSION, "4.1.1", "3.9.1")
 _LAST_LINES = 12
 _LINE_LENGTH = 240
 

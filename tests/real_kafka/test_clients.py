@@ -1,4 +1,4 @@
-"""Clients of three real 4.3.1 brokers whose only controller is mockraft."""
+"""Clients of three real brokers whose only controller is mockraft."""
 
 from __future__ import annotations
 

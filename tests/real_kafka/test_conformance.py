@@ -19,6 +19,7 @@ from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.documents.marked_text import marked
 from mockraft.conformance.documents.parity_table import LEVELS, as_markdown
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
@@ -86,7 +87,7 @@ def test_table_in_the_document_equals_these_runs(mockraft: dict[int, Run], kafka
     assert marked(DOCUMENT.read_text()) == as_markdown(mockraft, kafka)
 
 
-@pytest.mark.parametrize("version", ["4.3.1", "4.1.1", "3.9.1"])
+@pytest.mark.parametrize("version", [KAFKA_VERSION, "4.1.1", "3.9.1"])
 def test_a_tool_takes_kafkas_classes_from_the_archive(version: str) -> None:
     command = java_command(version, (), "kafka.tools.StorageTool", "random-uuid")
     command[command.index("-Xlog:disable")] = "-Xlog:class+load"

@@ -10,6 +10,7 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, wait_until
 from mockraft.wire.json_form import Json
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.real_kafka
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
-    return start_cluster(versions=("4.3.1",) * 2)
+    return start_cluster(versions=(KAFKA_VERSION,) * 2)
 
 
 def _registrations(cluster: KafkaCluster) -> list[int]:
@@ -63,7 +64,7 @@ def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(clu
 
 def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Callable[..., KafkaCluster]) -> None:
     small = {"metadata.log.max.record.bytes.between.snapshots": "3000"}
-    cluster = start_cluster(versions=("4.3.1",), controller_properties=small)
+    cluster = start_cluster(versions=(KAFKA_VERSION,), controller_properties=small)
     servers, broker = cluster.bootstrap_servers, cluster.brokers[1]
     create_topic(servers, "kept", partitions=3)
     values = [f"value-{index}" for index in range(100)]

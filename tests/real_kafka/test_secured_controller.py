@@ -11,6 +11,7 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.double.controller import SyncController
 from mockraft.double.process import MockraftController
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import api_keys, client
@@ -92,7 +93,7 @@ def test_a_broker_with_a_wrong_password_stays_outside(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
     security = ListenerSecurity(tmp_path_factory.mktemp("security"), "SASL_SSL", mechanism="SCRAM-SHA-512")
-    return start_cluster(versions=("4.3.1",) * 2, security=security)
+    return start_cluster(versions=(KAFKA_VERSION,) * 2, security=security)
 
 
 def test_clients_are_served(cluster: Any) -> None:

@@ -12,10 +12,9 @@ from typing import IO
 from unittest import mock
 
 from mockraft.kafka.child_process import KafkaProcessError
-from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.jars import KAFKA_VERSION, classpath, java
 from mockraft.kafka.tools import KafkaTool, java_command
 
-VERSION = "4.3.1"
 HEAP = ("-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 SOURCE = Path(__file__).parents[1] / "oracle_java" / "ToolRunner.java"
 
@@ -32,7 +31,7 @@ class ToolJvm:
 
     def run(self, tool: KafkaTool, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
         """`KafkaTool.run`; the shell, what reads standard input and other releases' tools have a JVM of their own."""
-        if stdin or tool.version != VERSION or tool.name == "kafka-metadata-shell":
+        if stdin or tool.version != KAFKA_VERSION or tool.name == "kafka-metadata-shell":
             return _run_in_a_jvm_of_its_own(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
         with self._one_at_a_time:
             code, output, errors = self._ask([tool.main_class, *arguments], timeout_s)
@@ -78,8 +77,10 @@ class ToolJvm:
     def _start(self) -> subprocess.Popen[bytes]:
         if not self._classes.is_dir():
             compiler = str(Path(java()).resolve().with_name("javac"))
-            subprocess.run([compiler, "-cp", classpath(VERSION), "-d", str(self._classes), str(SOURCE)], check=True)
-        command = java_command(VERSION, HEAP, "ToolRunner")
+            subprocess.run(
+                [compiler, "-cp", classpath(KAFKA_VERSION), "-d", str(self._classes), str(SOURCE)], check=True
+            )
+        command = java_command(KAFKA_VERSION, HEAP, "ToolRunner")
         # Behind the jars: the archive of classes is for what the class path begins with.
         command[command.index("-cp") + 1] += f":{self._classes}"
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)

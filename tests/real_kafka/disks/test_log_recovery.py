@@ -16,6 +16,7 @@ from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.double.process import MockraftController
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.wire import record_batch
 
@@ -185,7 +186,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
-    return start_cluster(versions=("4.3.1",), log_dir_count=2)
+    return start_cluster(versions=(KAFKA_VERSION,), log_dir_count=2)
 
 
 def opened(broker: KafkaBroker) -> Logs:

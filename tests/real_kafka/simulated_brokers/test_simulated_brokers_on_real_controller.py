@@ -1,4 +1,4 @@
-"""Simulated brokers on Kafka's own 4.3.1 controller and on mockraft's, with equal results."""
+"""Simulated brokers on Kafka's own controller and on mockraft's, with equal results."""
 
 from __future__ import annotations
 

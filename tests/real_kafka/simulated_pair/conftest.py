@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, SimulatedBroker
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.wire import json_form
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.alter_user_scram_credentials_request import (
@@ -109,7 +110,7 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module", params=["mockraft", "kafka"])
 def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaCluster]) -> Iterator[Pair]:
-    cluster = start_cluster(controller=request.param, versions=("4.3.1",))
+    cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,))
     real = cluster.brokers[REAL]
     properties = {key: value for key, value in real.properties.items() if key not in ITS_OWN}
     with SimulatedBroker.sync(

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaTool, wait_until
 
 from .conftest import add_client_listener, login_address
@@ -28,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, controller_kind: Controlle
     cluster = KafkaCluster(
         tmp_path_factory.mktemp("acls"),
         controller=controller_kind,
-        versions=("4.3.1",),
+        versions=(KAFKA_VERSION,),
         controller_properties=SUPER_USERS | (with_class if controller_kind == "kafka" else {}),
     )
     (broker,) = cluster.brokers.values()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, KafkaProcessError, KafkaTool, wait_until
 
 from ...clients import create_topic
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.real_kafka
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     """A cluster in use: a topic, a quota, a SCRAM user; snapshots are written often."""
     often = {"metadata.log.max.record.bytes.between.snapshots": "400"}
-    cluster = start_cluster(versions=("4.3.1",) * 2, controller_properties=often)
+    cluster = start_cluster(versions=(KAFKA_VERSION,) * 2, controller_properties=often)
     create_topic(cluster.bootstrap_servers, "kept", partitions=2, replicas=2, retention_ms="60000")
     configs = ("--bootstrap-server", cluster.bootstrap_servers, "--alter", "--entity-type", "users")
     quota = ("--entity-name", "alice", "--add-config", "producer_byte_rate=1024")

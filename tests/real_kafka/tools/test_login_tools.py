@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
 from .conftest import add_client_listener, login_address
@@ -26,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, controller_kind: Controlle
     cluster = KafkaCluster(
         tmp_path_factory.mktemp("login"),
         controller=controller_kind,
-        versions=("4.3.1",),
+        versions=(KAFKA_VERSION,),
         controller_properties=_TOKEN_KEY,
     )
     (broker,) = cluster.brokers.values()

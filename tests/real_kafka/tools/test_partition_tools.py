@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
 
 from ...clients import consume, partitions_of, produce
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.real_kafka
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
-    return start_cluster(versions=("4.3.1", "4.3.1"), session_timeout_ms=3000)
+    return start_cluster(versions=(KAFKA_VERSION, KAFKA_VERSION), session_timeout_ms=3000)
 
 
 @pytest.fixture

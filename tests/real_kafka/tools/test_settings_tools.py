@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
@@ -16,7 +17,7 @@ ROW = r"Feature: (\S+)\s+SupportedMinVersion: \S+\s+SupportedMaxVersion: \S+\s+F
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
-    return start_cluster(versions=("4.3.1",), metadata_version="4.2-IV1")
+    return start_cluster(versions=(KAFKA_VERSION,), metadata_version="4.2-IV1")
 
 
 @pytest.mark.parametrize(

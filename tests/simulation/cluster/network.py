@@ -254,6 +254,8 @@ class Links:
             if isinstance(event, Opened):
                 self._opening.pop(framed.link, None)
             self._feed(event)
+        if more := framed.data_to_send():
+            wire.send(more, to_server=True)
 
     def _lost(self, framed: FramedLink) -> None:
         if self._open.get(framed.link, (None,))[0] is framed:
