@@ -64,7 +64,10 @@ class DataDir:
         self.path = path
         self.partition_path = path / PARTITION_DIR
         try:
+            missing = [each for each in (path, *path.parents) if not each.exists()]
             path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            for each in missing:
+                sync_directory(each.parent)
             self._lock = _lock(path / ".lock")
         except OSError as error:
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
@@ -164,6 +167,8 @@ class DataDir:
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
             _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
         self.partition_path.mkdir(DIRECTORY_MODE, exist_ok=True)
+        # Also when it exists: the process that created it may have been killed before it synced it.
+        sync_directory(self.path)
         topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(TOPIC_ID)}"
         if not topic.exists():
             replace_file(topic, [f"version: 0\n{topic_id}".encode()])

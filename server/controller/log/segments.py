@@ -2,7 +2,8 @@
 
 Source: Kafka's UnifiedLog and LogSegment. No index files are written: Kafka rebuilds missing ones. An append is in the
 operating system's page cache before it returns, so that killing the process loses nothing; with `fsync` it is on the
-disk. A batch left unfinished at the end by a crash is cut off at the next start.
+disk, and so is all that was recovered before the first append, which a killed process may have left in the cache. A
+batch left unfinished at the end by a crash is cut off at the next start.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class LogStorage:
         """Append to the last segment from now on; without one, create one that begins at `end_offset`."""
         if self.segments:
             self._open(self.segments[-1])
+            if self._fsync:
+                # Only the last segment can be unsynced: `_create` syncs the one before it first.
+                os.fsync(self._file)
+                sync_directory(self.path)
         else:
             self._create(end_offset)
 
@@ -151,11 +156,11 @@ class LogStorage:
         return self.path / f"{base_offset:020d}.log"
 
     def _create(self, base_offset: int) -> None:
+        if self._file >= 0:
+            os.fsync(self._file)
         path = self._segment_path(base_offset)
         created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
-            if self._file >= 0:
-                os.fsync(self._file)
             sync_directory(self.path)
         except OSError:
             os.close(created)

@@ -1,6 +1,7 @@
 """Logs of topics, on a disk that is never waited for."""
 
 import os
+from pathlib import Path
 
 import pytest
 from mockraft.server.controller.log.metadata_log import MetadataLog
@@ -25,3 +26,16 @@ def topics_among(log: MetadataLog) -> list[str]:
 def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process loses nothing that is in the page cache."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def synced(_without_fsync: None, monkeypatch: pytest.MonkeyPatch) -> dict[Path, bytes | set[str]]:
+    """What a power cut leaves: the contents of files, and the names in directories, when they were last synced."""
+    found: dict[Path, bytes | set[str]] = {}
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        found[path] = {each.name for each in path.iterdir()} if path.is_dir() else path.read_bytes()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found

@@ -14,6 +14,7 @@ from mockraft.serving import directory_ids
 from mockraft.wire import uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
+ID = "5FA_GCXWTNqrLrpox6MRbQ"
 
 
 @contextmanager
@@ -53,6 +54,22 @@ def test_comes_back_with_the_same_directory_id_and_epochs(tmp_path: Path) -> Non
         assert second.read_leader_epochs() == [(1, 0), (7, 12)]
 
 
+@pytest.mark.parametrize("is_formatted", [False, True])
+def test_a_power_cut_takes_no_directory_of_an_open_data_dir(
+    tmp_path: Path, synced: dict[Path, bytes | set[str]], is_formatted: bool
+) -> None:
+    path = tmp_path / "made" / "here"
+    if is_formatted:
+        path.mkdir(parents=True)
+        (path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nnode.id=3000\nversion=1\ndirectory.id={ID}\n")
+    with opened(path):
+        assert synced[path] == {".lock", "meta.properties", "__cluster_metadata-0"}
+        assert synced[path / "__cluster_metadata-0"] == {"partition.metadata"}
+        if not is_formatted:
+            assert synced[tmp_path] == {"made"}
+            assert synced[tmp_path / "made"] == {"here"}
+
+
 def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: Path) -> None:
     voted = Election(7, None, ReplicaKey(2, bytes(range(16))))
     with opened(tmp_path) as found:
@@ -68,9 +85,9 @@ def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: 
 
 def test_reads_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
     lines = ["#", "#Fri Nov 20 10:49:51 UTC 2026", "cluster.id=" + CLUSTER_ID, "version=1", "node.id=3000", ""]
-    (tmp_path / "meta.properties").write_text("\n".join([*lines, "directory.id=5FA_GCXWTNqrLrpox6MRbQ", "x.y=z"]))
+    (tmp_path / "meta.properties").write_text("\n".join([*lines, f"directory.id={ID}", "x.y=z"]))
     with opened(tmp_path) as found:
-        assert uuids.text_of(found.directory_id) == "5FA_GCXWTNqrLrpox6MRbQ"
+        assert uuids.text_of(found.directory_id) == ID
     assert data_dir.cluster_id_of(tmp_path) == CLUSTER_ID
 
 

@@ -68,6 +68,36 @@ def test_appends_continue_after_existing_records(tmp_path: Path) -> None:
     found.close()
 
 
+@pytest.mark.parametrize("fsync", [False, True])
+def test_a_batch_left_unsynced_by_a_kill_is_synced_before_the_next_append(
+    tmp_path: Path, synced: dict[Path, bytes | set[str]], fsync: bool
+) -> None:
+    written(tmp_path, 3, segment_bytes_max=2 * len(batch(0, 2)))
+    killed = storage(tmp_path)
+    killed.open_for_append(6)
+    killed.append(batch(6, 2), 6)
+    synced.clear()
+    found = storage(tmp_path, fsync=fsync)
+    list(found.recover())
+    found.open_for_append(8)
+    last = "00000000000000000004.log"
+    recovered_batches = {tmp_path: {FIRST_SEGMENT, last}, tmp_path / last: batch(4, 2) + batch(6, 2)}
+    assert synced == (recovered_batches if fsync else {})
+
+
+def test_a_segment_is_synced_before_the_next_one_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: dict[Path, bytes | set[str]]
+) -> None:
+    found = opened(tmp_path)
+    before_failing = os.open
+    monkeypatch.setattr(os, "open", lambda path, *_: refuse(path))
+    with pytest.raises(OSError, match="No space left"):
+        found.roll(1)
+    monkeypatch.setattr(os, "open", before_failing)
+    assert synced[tmp_path / FIRST_SEGMENT] == batch(0)
+    found.close()
+
+
 @pytest.mark.parametrize(("count", "batches_max", "bases"), [(7, 3, (0, 6, 12)), (3, 0.1, (0, 2, 4))])
 def test_segments_roll_by_size_and_hold_at_least_one_batch(
     tmp_path: Path, count: int, batches_max: float, bases: tuple[int, ...]
