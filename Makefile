@@ -32,7 +32,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check test-one mutants fuzz benchmarks generate clean java FORCE
+.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check benchmarks generate clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -84,6 +84,9 @@ mutants: .venv/ready  ## changes the code of a package and shows changes that it
 fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='codec --seconds 60')
 	@.venv/bin/python -c 'import atheris' 2>/dev/null || $(PIP) --editable '.[fuzzing]'
 	@.venv/bin/python -m tests.fuzzing $(ARGS)
+
+release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
+	@.venv/bin/python -m tests.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'

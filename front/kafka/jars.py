@@ -34,7 +34,11 @@ _DEPENDENCY = """
     <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"""
 _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _OPTIONAL_ARTIFACTS = ("kafka-tools", "kafka-shell")
-_LOGGING_JARS = ("slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar")
+LOGGING_JARS = ("slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar")
+"""The jars of the logger that every release runs with."""
+
+VERSION = r"\d+\.\d+\.\d+(?:-rc\d+|-SNAPSHOT)?"
+"""Pattern of the version of a release, a candidate, or what was built from trunk."""
 
 
 class Artifact(NamedTuple):
@@ -101,11 +105,11 @@ def maven() -> str:
 
 
 def jars_directory(version: str, progress: Callable[[str], None] | None = None) -> Path:
-    """The folder with every jar of one Kafka release (``4.3.1``); fetched by Maven when it is not in the cache yet.
+    """The folder with every jar of a release (``4.3.1``, ``4.5.0-rc0``); fetched by Maven if it is not in the cache.
 
     ``progress`` gets one line for each file that arrives. KafkaUnavailableError when Maven is missing or fails.
     """
-    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+    if not re.fullmatch(VERSION, version):
         raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in 4.3.1")
     target = cache_directory() / f"kafka-{version}"
     if target.is_dir():
@@ -124,7 +128,7 @@ def classpath(version: str, progress: Callable[[str], None] | None = None) -> st
     """
     jars = jars_directory(version, progress)
     # slf4j takes the first binding it meets; releases before 4.0 bring one of their own.
-    return os.pathsep.join([*(str(jars / name) for name in _LOGGING_JARS), str(jars / "*")])
+    return os.pathsep.join([*(str(jars / name) for name in LOGGING_JARS), str(jars / "*")])
 
 
 def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
@@ -139,7 +143,7 @@ def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
         absent = [name for name in _OPTIONAL_ARTIFACTS if f"org.apache.kafka:{name}:jar:{version}" in errors]
         if absent:
             errors = copy_artifacts([each for each in wanted if each.name not in absent], Path(folder), jars, progress)
-        if errors or not all((jars / name).is_file() for name in _LOGGING_JARS):
+        if errors or not all((jars / name).is_file() for name in LOGGING_JARS):
             raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors or 'it printed nothing'}")
         jars.rename(target)
 

@@ -85,6 +85,13 @@ def test_malformed_release_is_refused() -> None:
         jars_directory("../x")
 
 
+@pytest.mark.parametrize("version", ["4.5.0-rc0", "4.5.0-SNAPSHOT"])
+def test_a_candidate_is_found_in_the_cache(tmp_path: Path, version: str) -> None:
+    folder = tmp_path / "cache" / f"kafka-{version}"
+    folder.mkdir(parents=True)
+    assert jars_directory(version) == folder
+
+
 def test_fetches_a_release_once(command: Command, tmp_path: Path) -> None:
     command("mvn", FETCHES)
     arrived: list[str] = []
