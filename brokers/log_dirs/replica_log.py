@@ -247,9 +247,9 @@ class ReplicaLog:
         return [header for _, header in self._files.batches(offset)]
 
     @_on_disk
-    def replay(self, seen: Callable[[BatchHeader, bytes], None]) -> None:
-        """Call `seen` with each batch of the log; the bytes are those of a control batch, empty for others."""
-        for segment, header in self._files.batches(self.start_offset):
+    def replay(self, offset: int, seen: Callable[[BatchHeader, bytes], None]) -> None:
+        """Call `seen` with each batch from `offset` on; the bytes are those of a control batch, empty for others."""
+        for segment, header in self._files.batches(max(offset, self.start_offset)):
             seen(header, self._files.bytes_of(segment, header) if header.is_control else b"")
 
     @_on_disk

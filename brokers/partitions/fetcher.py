@@ -276,10 +276,8 @@ class LeaderFetcher:
             return False
 
         def take_start(leader_start: int) -> bool:
-            log = hosted.log
-            if leader_start > log.end_offset:
-                log.truncate_fully_at(leader_start)
-                hosted.forget_producers()
+            if leader_start > hosted.log.end_offset:
+                hosted.restart_at(leader_start)
             return True
 
         def ask_start() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, BatchHeader, read_header, read_headers
+from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, read_header, read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
@@ -18,6 +18,11 @@ from mockraft.brokers.partitions.partition import NO_EPOCH, Assignment, Committe
 from mockraft.brokers.partitions.producers import Ended, Producers
 from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes
+
+REPLAYED_OFFSETS = 100_000
+"""Number of offsets at the end of a log from which the state of producers is read: batch by batch, so that a log of
+millions of small batches would stop the broker for seconds. Kafka reads its snapshots of this state instead.
+"""
 
 
 class Appended(NamedTuple):
@@ -76,14 +81,13 @@ class HostedPartition:
         self.key = key
         self.topic = topic
         self.state = state
-        self.producers = Producers()
         self.changes = 0
         self._settings = settings
         self._find_log = find_log
         self._propose = propose
         self._changed = changed
         self._proposed: IsrChange | None = None
-        self._has_producers = False
+        self._producers: Producers | None = None
 
     @property
     def name(self) -> str:
@@ -112,16 +116,11 @@ class HostedPartition:
             log.assign_epoch(assignment.leader_epoch)
         if not state.lead(assignment, log.end_offset, log.high_watermark, now_ms):
             return
-        self._load_producers(log)
         self._advanced(log)
 
     def follow(self, assignment: Assignment) -> bool:
-        """Become follower, or apply a change as follower; return True when fetching has to restart.
-
-        LogError when the disk fails.
-        """
+        """Become follower, or apply a change as follower; return True when fetching has to restart."""
         restarts = self.state.follow(assignment)
-        self._load_producers(self.log)
         self.wake()
         return restarts
 
@@ -158,12 +157,12 @@ class HostedPartition:
 
     def append_state(self, records: bytes, now_ms: int) -> int:
         """Append a coordinator's batch as the leader; return the offset that must be replicated. Raises LogError."""
-        log = self.log
+        log, producers = self.log, self.producers
         self._refuse(self.state.check_append(-1))
         base_offset, end_offset = log.append_state(records, self.state.leader_epoch)
         (header,) = read_headers(records, check_crc=False)
         written = header._replace(base_offset=base_offset, last_offset=end_offset - 1)
-        self.producers.written(written, read_marker(header, records))
+        producers.written(written, read_marker(header, records))
         self.state.appended(end_offset, now_ms)
         self._advanced(log)
         return end_offset
@@ -175,9 +174,23 @@ class HostedPartition:
         return self.append_state(encode(marker, now_ms), now_ms)
 
     @property
+    def producers(self) -> Producers:
+        """The state of producers: read from the log when it is first needed, then kept up to date. Raises LogError."""
+        if self._producers is None:
+            log, producers = self.log, Producers()
+            log.replay(
+                log.end_offset - REPLAYED_OFFSETS,
+                lambda header, batch: producers.written(header, read_marker(header, batch)),
+            )
+            self._producers = producers
+        return self._producers
+
+    @property
     def last_stable_offset(self) -> int:
         """The end of what readers of committed records may see. Raises LogError."""
         log = self.log
+        # Retention, DeleteRecords and the leader raise the start of the log.
+        self.producers.forget_before(log.start_offset)
         unstable = self.producers.first_unstable_offset(log.high_watermark)
         return min(max(unstable, log.start_offset), log.high_watermark)
 
@@ -237,7 +250,6 @@ class HostedPartition:
         if not 0 <= offset <= log.high_watermark:
             raise LogError(error_codes.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is not below the high watermark")
         log.advance_start_offset(offset)
-        self.producers.forget_before(offset)
         self.wake()
 
     def epoch_at(self, offset: int) -> int:
@@ -253,44 +265,31 @@ class HostedPartition:
 
     def append_fetched(self, records: bytes) -> None:
         """Append fetched records as a follower. Raises LogError."""
-        log = self.log
-        log.append_as_follower(records)
-        for header in read_headers(records, check_crc=False):
-            self._written(header, records[header.position : header.end] if header.is_control else b"")
+        self.log.append_as_follower(records)
+        if self._producers is not None:
+            for header in read_headers(records, check_crc=False):
+                batch = records[header.position : header.end] if header.is_control else b""
+                self._producers.written(header, read_marker(header, batch))
 
     def truncate_to(self, offset: int) -> None:
         """Truncate the log where the leader's differs. Raises LogError."""
         log = self.log
-        before = log.end_offset
+        if offset < log.end_offset:
+            self._producers = None
         log.truncate_to(offset)
-        if log.end_offset < before:
-            self.forget_producers()
-            self._load_producers(log)
 
-    def forget_producers(self) -> None:
-        """Drop the state of producers; it is read again from the log."""
-        self._has_producers = False
+    def restart_at(self, offset: int) -> None:
+        """Delete the log and continue at `offset`, where the leader's starts. Raises LogError."""
+        self._producers = None
+        self.log.truncate_fully_at(offset)
 
     # Internals.
 
-    def _load_producers(self, log: ReplicaLog) -> None:
-        """Read the state of producers from the log, once: from then on every appended batch is recorded."""
-        if not self._has_producers:
-            self.producers = Producers()
-            log.replay(self._written)
-            self._has_producers = True
-
-    def _written(self, header: BatchHeader, batch: bytes) -> None:
-        self.producers.written(header, read_marker(header, batch))
-
-    def _aborted(self, offset: int, records: bytes) -> list[Ended]:
+    def _aborted(self, offset: int, records: bytes) -> Sequence[Ended]:
         """Return the aborted transactions that have a part in these records (collectAbortedTransactions)."""
         if not records or not self.producers.aborted:
-            return []
-        end_offset = read_headers(records, check_crc=False)[-1].last_offset + 1
-        return [
-            each for each in self.producers.aborted if each.last_offset >= offset and each.first_offset < end_offset
-        ]
+            return ()
+        return self.producers.aborted_between(offset, read_headers(records, check_crc=False)[-1].last_offset + 1)
 
     def committed_or_refused(self, change: IsrChange, answer: CommittedIsr | int, now_ms: int) -> None:
         """Process the result of an ISR change: a CommittedIsr or an error code."""

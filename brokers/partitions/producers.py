@@ -7,6 +7,7 @@ those whose marker is not replicated yet.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -71,7 +72,8 @@ class Producers:
     def __init__(self) -> None:
         self.aborted: list[Ended] = []
         self._producers: OrderedDict[int, Producer] = OrderedDict()
-        self._open: dict[int, int] = {}
+        # In the order of their first offsets.
+        self._open: OrderedDict[int, int] = OrderedDict()
         self._ended: deque[Ended] = deque()
 
     def __len__(self) -> int:
@@ -91,8 +93,8 @@ class Producers:
         """
         while self._ended and self._ended[0].last_offset < high_watermark:
             self._ended.popleft()
-        starts = [*self._open.values(), *(each.first_offset for each in self._ended)]
-        return min(starts, default=high_watermark)
+        first_open = next(iter(self._open.values()), high_watermark)
+        return min(first_open, min((each.first_offset for each in self._ended), default=first_open))
 
     def check(self, header: BatchHeader, *, starts_at_zero: bool = False) -> tuple[int, int] | None:
         """Return (offset, timestamp) of an earlier write of this batch, None when it is new and may be appended.
@@ -157,9 +159,17 @@ class Producers:
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
+    def aborted_between(self, offset: int, end_offset: int) -> list[Ended]:
+        """Return the aborted transactions that have a part in these offsets; `end_offset` is exclusive."""
+        return [each for each in self.aborted[self._first_ended(offset) :] if each.first_offset < end_offset]
+
     def forget_before(self, offset: int) -> None:
-        """Drop the aborted transactions that ended below the log's new start."""
-        self.aborted = [each for each in self.aborted if each.last_offset >= offset]
+        """Drop the aborted transactions that ended below the log's start."""
+        del self.aborted[: self._first_ended(offset)]
+
+    def _first_ended(self, offset: int) -> int:
+        """Return the index of the first aborted transaction that ended at this offset or later."""
+        return bisect_left(self.aborted, offset, key=lambda each: each.last_offset)
 
     def _end(self, header: BatchHeader, marker: Marker) -> None:
         producer = self._reached(marker.producer_id, marker.producer_epoch, header.max_timestamp_ms)

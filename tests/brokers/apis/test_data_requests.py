@@ -12,6 +12,7 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
@@ -33,7 +34,7 @@ from mockraft.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 
-from ..partitions.data_requests import BATCH, answered, fetch, produced, with_producer
+from ..partitions.data_requests import BATCH, answered, fetch, produced, transactional, with_producer
 from .conftest import Cluster, topic_id
 
 Ask = Callable[..., Any]
@@ -255,9 +256,12 @@ def test_first_batch_alone_is_returned_whole_whatever_max_bytes_is(ask: Ask) -> 
     assert [len(partition.records) for partition in partitions] == [len(BATCH), 0, 0]
 
 
-def offsets(timestamp: int, *, replica_id: int = -1, epoch: int = -1, partition: int = 0) -> ListOffsetsRequest:
+def offsets(
+    timestamp: int, *, replica_id: int = -1, epoch: int = -1, partition: int = 0, isolation_level: int = 0
+) -> ListOffsetsRequest:
     asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-    return ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name="orders", partitions=[asked])])
+    topics = [ListOffsetsTopic(name="orders", partitions=[asked])]
+    return ListOffsetsRequest(replica_id=replica_id, isolation_level=isolation_level, topics=topics)
 
 
 @pytest.mark.parametrize(
@@ -299,6 +303,46 @@ def test_the_end_of_a_leader_epoch(ask: Ask, version: int) -> None:
     newer = answered(ask(asked(4), version))
     assert (known.error_code, known.leader_epoch, known.end_offset) == (0, 0, 2)
     assert (newer.error_code, newer.leader_epoch, newer.end_offset) == (0, -1, -1)
+
+
+@pytest.mark.parametrize("broker_id", [1, 2])
+def test_readers_of_committed_records_get_what_is_below_the_last_stable_offset(
+    pair: Pair, ask: Ask, broker_id: int
+) -> None:
+    ask(produced(ORDERS))
+    pair.leader.append(transactional(7), -1, 1_000, is_verified=True)
+    for _ in range(2):
+        pair.follow()
+
+    def read() -> list[tuple[Any, ...]]:
+        answers = [answered(ask(fetch(ORDERS, isolation_level=level), broker_id=broker_id)) for level in (0, 1)]
+        return [
+            (
+                len(each.records) // len(BATCH),
+                each.high_watermark,
+                each.last_stable_offset,
+                [(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()],
+            )
+            for each in answers
+        ]
+
+    assert read() == [(2, 4, 2, []), (1, 4, 2, [])]
+    assert [answered(ask(offsets(-1, isolation_level=level))).offset for level in (0, 1)] == [4, 2]
+    pair.leader.append_marker(Marker(7, 0, 3, False), 1_000)
+    for _ in range(2):
+        pair.follow()
+    assert read() == [(3, 5, 5, []), (3, 5, 5, [(7, 2)])]
+    assert answered(ask(offsets(-1, isolation_level=1))).offset == 5
+
+
+def test_list_offsets_finds_no_time_above_the_last_stable_offset(pair: Pair, ask: Ask) -> None:
+    ask(produced(ORDERS))
+    pair.leader.append(transactional(7), -1, 1_000, is_verified=True)
+    pair.follow()
+    later = record_batch.encode([b"c"], base_offset=0, leader_epoch=-1, timestamp_ms=5_000)
+    ask(produced(ORDERS, later))
+    found = [answered(ask(offsets(2_000, isolation_level=level))) for level in (0, 1)]
+    assert [(each.error_code, each.offset) for each in found] == [(0, 4), (0, -1)]
 
 
 def test_a_failed_directory_is_a_storage_error_until_another_leads(pair: Pair, ask: Ask) -> None:

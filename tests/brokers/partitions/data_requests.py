@@ -6,11 +6,23 @@ import struct
 from typing import Any
 
 from crc32c import crc32c
+from mockraft.brokers.log_dirs.batch_headers import TRANSACTIONAL
+from mockraft.brokers.log_dirs.transaction_markers import with_producer as with_attributes
 from mockraft.wire import record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 BATCH = record_batch.encode([b"a", b"b"], base_offset=0, leader_epoch=-1, timestamp_ms=1_000)
+
+OF_REQUEST = {
+    "isolation_level",
+    "max_wait_ms",
+    "min_bytes",
+    "max_bytes",
+    "session_id",
+    "session_epoch",
+    "replica_state",
+}
 
 
 def produced(topic_id: bytes, records: bytes = BATCH, *, acks: int = -1, partition: int = 0) -> ProduceRequest:
@@ -21,9 +33,8 @@ def produced(topic_id: bytes, records: bytes = BATCH, *, acks: int = -1, partiti
 
 def fetch(topic_id: bytes, offset: int = 0, **fields: Any) -> FetchRequest:
     whole: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
-    for name in list(fields):
-        if name in ("max_wait_ms", "min_bytes", "session_id", "session_epoch", "replica_state", "max_bytes"):
-            whole[name] = fields.pop(name)
+    for name in OF_REQUEST & fields.keys():
+        whole[name] = fields.pop(name)
     asked = FetchPartition(**{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20, **fields})
     return FetchRequest(**whole, topics=[FetchTopic(topic="orders", topic_id=topic_id, partitions=[asked])])
 
@@ -34,6 +45,11 @@ def with_producer(producer_id: int, epoch: int, sequence: int) -> bytes:
     struct.pack_into(">qhi", batch, 43, producer_id, epoch, sequence)
     struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
     return bytes(batch)
+
+
+def transactional(producer_id: int, sequence: int = 0) -> bytes:
+    """BATCH in a transaction."""
+    return with_attributes(with_producer(producer_id, 0, sequence), producer_id, 0, TRANSACTIONAL)
 
 
 def answered(response: Any) -> Any:
