@@ -1,10 +1,12 @@
-"""Ctrl-C and SIGTERM for commands that run an event loop, and the end of their tasks."""
+"""Ends of commands that run an event loop: Ctrl-C, SIGTERM, the end of standard input, and the end of their tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +23,21 @@ def stop_on_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def stop_after_stdin(stopped: asyncio.Event) -> None:
+    """Set the event when standard input ends; what it brings is dropped."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        with contextlib.suppress(RuntimeError):  # The loop is closed: the command has ended.
+            loop.call_soon_threadsafe(stopped.set)
+
+    # A thread, as an event loop cannot wait for a file or /dev/null; as a daemon it holds up no other end.
+    threading.Thread(target=read, name="standard input", daemon=True).start()
 
 
 async def until_signal(stopped: asyncio.Event, *work: asyncio.Future[Any], timeout_s: float | None = None) -> None:

@@ -60,6 +60,11 @@ def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -
         time.sleep(0.02)
 
 
+def last_lines(log: str) -> str:
+    """The end of a log as lines to put below an error."""
+    return "\n  | " + "\n  | ".join(log.splitlines()[-25:])
+
+
 class ChildProcess:
     """One child process in a session of its own (a Ctrl-C in the terminal does not reach it), its output in a file."""
 
@@ -153,4 +158,4 @@ class ChildProcess:
 
     def last_lines(self) -> str:
         """The end of the newest start's log as lines to put below an error."""
-        return "\n  | " + "\n  | ".join(self.log.splitlines()[-25:])
+        return last_lines(self.log)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from mockraft.kafka.child_process import KafkaProcessError, last_lines
 from mockraft.kafka.cluster_test_jars import cluster_test_jars, controller_classes
 from mockraft.kafka.jars import java
 from mockraft.kafka.tools import JVM_OPTIONS
@@ -64,7 +65,8 @@ def run_cluster_tests(
 
     `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
     `class_path` holds the classes of tests that are not Kafka's. Only nodes with one role run on mockraft: a combined
-    node needs a controller in its JVM. Raises KafkaUnavailableError, and TimeoutError if the JVM does not end in time.
+    node needs a controller in its JVM. Raises KafkaUnavailableError, KafkaProcessError if a class has no results, and
+    TimeoutError if the JVM does not end in time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     reports = folder / "reports"
@@ -95,7 +97,13 @@ def run_cluster_tests(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    return sorted(result for report in reports.glob("*.xml") for result in _results(report))
+    results = sorted(result for report in reports.glob("*.xml") for result in _results(report))
+    if missing := {test.partition("#")[0] for test in tests} - {result.test_class for result in results}:
+        raise KafkaProcessError(
+            f"{', '.join(sorted(missing))}: no results; the JVM ended with exit code {process.returncode}"
+            f"{last_lines((folder / 'junit.log').read_text(errors='replace'))}"
+        )
+    return results
 
 
 def _results(report: Path) -> list[ClusterTestResult]:

@@ -36,11 +36,11 @@ def completed(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
 
 @contextmanager
 def started(
-    *arguments: object, ready: str, command: Sequence[str] = ("-m", "mockraft")
+    *arguments: object, ready: str, command: Sequence[str] = ("-m", "mockraft"), stdin: int | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
     """`mockraft …` as a process with its ready line, until the end of the block."""
     whole = [sys.executable, *command, *map(str, arguments)]
-    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(whole, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

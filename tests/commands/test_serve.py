@@ -117,6 +117,14 @@ def test_a_signal_ends_it_cleanly_with_connections_open(serve: Callable[..., Ser
         assert open_socket.recv(1) == b""
 
 
+def test_stops_with_its_standard_input_if_asked() -> None:
+    with started("serve", "--port", "0", "--until-stdin-ends", ready=READY, stdin=subprocess.PIPE) as (process, _):
+        assert process.stdin is not None
+        process.stdin.write("what comes is dropped\n")
+        process.stdin.close()
+        assert process.wait(DEADLINE_S) == 0
+
+
 def test_draws_a_new_cluster_id_each_time_unless_seeded(serve: Callable[..., Served]) -> None:
     assert serve().cluster_id != serve().cluster_id
     assert serve("--seed", "5").cluster_id == serve("--seed", "5").cluster_id

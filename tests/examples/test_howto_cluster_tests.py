@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
 
 from tests.budgets import soak
@@ -39,3 +40,8 @@ def test_one_method_runs_on_mockraft(tmp_path: Path) -> None:
     method = "org.apache.kafka.server.BrokerRegistrationRequestTest#shouldRejectRegistrationWithoutFeatureLevels()"
     results = run_cluster_tests([method], tmp_path, version="4.3.1", controller="mockraft")
     assert [result.outcome for result in results] == ["passed"]
+
+
+def test_a_class_without_results_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KafkaProcessError, match=r"NoSuchTest: no results; .* exit code \d+\n(.*\n)*.*NoSuchTest"):
+        run_cluster_tests(["org.apache.kafka.NoSuchTest"], tmp_path, version=VERSION)

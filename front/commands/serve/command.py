@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.commands.serve import admin, quorum, release, security
 from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, blaming, misspelled_variables, variables
 from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
-from mockraft.commands.signals import stop_on_signals
+from mockraft.commands.signals import stop_after_stdin, stop_on_signals
 from mockraft.double.proposals import overlay_of, rules_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _in_options(text: str) -> str:
 
 
 async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[str, Any]) -> int:
-    """Serve until a signal; return the exit code."""
+    """Serve until a signal, or the end of standard input if asked; return the exit code."""
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.log.data_dir import DataDirError
     from mockraft.server.double import Double
@@ -173,6 +173,8 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
         each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
     async with contextlib.AsyncExitStack() as undo:
         stopped = undo.enter_context(stop_on_signals())
+        if options["until_stdin_ends"]:
+            stop_after_stdin(stopped)
         undo.push_async_callback(running.stop)
         admin_url = ADMIN_OFF
         if (settings := options["admin"]) is not None:

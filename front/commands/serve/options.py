@@ -62,6 +62,13 @@ _OF_THE_PROCESS = (
     Option("as_version", str, None, "Cluster", "The same as --release."),
     Option("stubs", Path, None, "Test setup", "File of stubs, faults and a plan that begin at once, as JSON or YAML."),
     Option(
+        "until_stdin_ends",
+        bool,
+        False,
+        "Test setup",
+        "Also stop when standard input ends, as it does when the process at its other end has died.",
+    ),
+    Option(
         "admin_port",
         str,
         ADMIN_OFF,

@@ -77,6 +77,8 @@ final class MockraftProcess {
         this.port = port;
         List<String> command = new ArrayList<>(List.of(System.getenv().getOrDefault("MOCKRAFT", "mockraft").split(" ")));
         command.add("serve");
+        // Its standard input is a pipe from this JVM: it stops with the JVM, however that ends.
+        command.add("--until-stdin-ends");
         command.addAll(options());
         ProcessBuilder builder = new ProcessBuilder(command);
         // Kafka's harnesses count threads: whoever reads the log must not be a thread of this JVM.
