@@ -27,6 +27,7 @@ ControllerKind = Literal["mockraft", "kafka"]
 Outcome = Literal["passed", "failed", "skipped"]
 
 _ANNOTATION = re.compile(rb"Lorg/apache/kafka/common/test/api/Cluster(Test|Tests|Template);")
+_STACK_FRAME = re.compile(r"^\s+(at |\.\.\. ).*\n", re.MULTILINE)
 _HEAP = ("-Xmx768m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _TEST_TIMEOUT = "180 s"
 
@@ -99,9 +100,10 @@ def run_cluster_tests(
                 process.wait()
     results = sorted(result for report in reports.glob("*.xml") for result in _results(report))
     if missing := {test.partition("#")[0] for test in tests} - {result.test_class for result in results}:
+        printed = _STACK_FRAME.sub("", (folder / "junit.log").read_text(errors="replace"))
         raise KafkaProcessError(
             f"{', '.join(sorted(missing))}: no results; the JVM ended with exit code {process.returncode}"
-            f"{last_lines((folder / 'junit.log').read_text(errors='replace'))}"
+            f"{last_lines(printed)}"
         )
     return results
 
