@@ -37,6 +37,7 @@ _SERVER_MODULES = (
     "kafka-server-common",
     "kafka-share-coordinator",
     "kafka-storage",
+    "kafka-storage-api",
     "kafka-transaction-coordinator",
 )
 _TEST_MODULES = ("kafka-tools", *_SERVER_MODULES)
@@ -48,7 +49,7 @@ def cluster_test_jars(version: str, progress: Callable[[str], None] | None = Non
     Maven fetches what is not in the cache yet; `progress` gets one line for each file that arrives. Raises
     KafkaUnavailableError.
     """
-    target = cache_directory() / f"kafka-{version}-cluster-tests"
+    target = cache_directory() / f"kafka-{version}-cluster-test-jars"
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,31 @@
+import pytest
+from mockraft.conformance.documents.marked_text import marked
+
+from tests.kafka.cluster_test_results import PAGE, Kept, as_markdown, read, verdict
+
+FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
+
+
+def test_the_page_shows_the_kept_results() -> None:
+    """`python -m tests.kafka.cluster_test_results` writes it anew."""
+    assert marked(PAGE.read_text()) == as_markdown(read()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("ours", "kafkas", "expected"),
+    [
+        ({"outcome": "passed"}, FAILED, "passes"),
+        ({"outcome": "skipped", "error": "a combined node needs …"}, {"outcome": "passed"}, "bound to the JVM"),
+        (
+            {"outcome": "failed", "error": "null"},
+            {"outcome": "failed", "error": "0"},
+            "fails the same on Kafka's controller",
+        ),
+        ({"outcome": "failed", "error": "null"}, {"outcome": "passed"}, "fails"),
+        ({"outcome": "failed", "error": "null"}, None, "undecided"),
+    ],
+)
+def test_judges_a_test_by_both_controllers(ours: Kept, kafkas: Kept | None, expected: str) -> None:
+    assert (
+        verdict("ATest", "a", {"mockraft": {"a": ours}, "kafka": {} if kafkas is None else {"a": kafkas}}) == expected
+    )
