@@ -26,6 +26,7 @@ examples:
   make mutants ARGS='server/raft --sample 100'
   make mutants ARGS='server/raft --only server/raft/leading.py'
   make mutants ARGS='serving --sample 1000 --seed 7 --fail-under 90'
+  make mutants ARGS='server/raft --again run.log'
 """
 
 
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=1000, help="number of mutants (default: 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
     parser.add_argument("--only", type=Path, help="mutate one file or folder of the package")
+    parser.add_argument("--again", type=Path, help="only the survivors that an earlier run printed into this file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: CPUs)")
     parser.add_argument("--fail-under", type=float, default=0.0, help="exit code 1 below this percentage killed")
     if len(sys.argv) == 1:
@@ -48,6 +50,9 @@ def main() -> int:
     sources = [args.only] if args.only else [Path(each) for each in chosen["sources"]]
     paths = sorted({path for source in sources for path in ([source] if source.is_file() else source.rglob("*.py"))})
     mutants = drawn_from(paths, random.Random(args.seed))
+    if args.again:
+        survivors = set(args.again.read_text().splitlines())
+        mutants = [mutant for mutant in mutants if str(mutant) in survivors]
     judge = Judge(mutants, args.sample, args.jobs)
     with tempfile.TemporaryDirectory() as folder:
         options = ["-q", "-q", "--hypothesis-seed=0", "-o", "timeout=0", f"--basetemp={folder}/tests"]

@@ -6,11 +6,15 @@ import pytest
 from mockraft.server.apis import create_acls, delete_acls
 from mockraft.server.apis.acl_requests import validate_filter
 from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.server.controller.security.acls import AclFilter
+from mockraft.server.controller.security.acls import delete_acls as delete_acls_of
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 
 from ...acls import creation
 from ...conftest import Cluster
@@ -154,3 +158,63 @@ def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarde
         *((None, 1), ("Unknown patternFilter.", 0), ("Unknown entryFilter.", 0), (None, 1)),
     ]
     assert len(guarded.written()) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("10.0.0.0/8", ""),
+        ("10.0.0.1", ""),
+        ("", "Host pattern cannot be null or empty"),
+        ("10.0.0.0/33", "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]"),
+    ],
+)
+def test_from_release_4_4_the_host_is_checked(new_cluster: type[Cluster], host: str, message: str) -> None:
+    guarded = new_cluster(super_users="User:ANONYMOUS", release="4.4")
+    code = error_codes.INVALID_REQUEST if message else 0
+    assert create(guarded, creation(host=host)) == [(code, message)]
+
+
+def test_ranges_of_addresses_need_their_metadata_version(new_cluster: type[Cluster]) -> None:
+    guarded = new_cluster(super_users="User:ANONYMOUS", release="4.4", metadata_version=30)
+    ((code, message),) = create(guarded, creation(host="10.0.0.0/8"))
+    assert code == error_codes.UNSUPPORTED_VERSION
+    assert message == "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+    assert create(guarded, creation(host="10.0.0.1")) == [(0, "")]
+
+
+@pytest.mark.parametrize(("release", "is_allowed"), [("4.3", False), ("4.4", True)])
+def test_ranges_of_addresses_count_from_release_4_4_on(
+    new_cluster: type[Cluster], release: str, is_allowed: bool
+) -> None:
+    guarded = new_cluster(super_users="User:ANONYMOUS", release=release)
+    acl = AccessControlEntryRecord(
+        id=bytes(15) + b"\1",
+        resource_type=ResourceType.TOPIC,
+        resource_name="orders",
+        pattern_type=PatternType.LITERAL,
+        principal="User:alice",
+        host="127.0.0.0/8",
+        operation=AclOperation.READ,
+        permission_type=PermissionType.ALLOW,
+    )
+    guarded.write(RecordAt(acl, 0))
+    authorizer, index = guarded.controller.authorizer, guarded.controller.image.security.acl_index
+    assert authorizer is not None
+    allowed = authorizer.allows(index, "User:alice", "127.0.0.1", AclOperation.READ, ResourceType.TOPIC, "orders")
+    assert allowed is is_allowed
+
+
+def test_an_id_that_is_taken_is_not_drawn_again(guarded: Cluster) -> None:
+    for host in ("10.0.0.1", "10.0.0.2"):
+        guarded.controller.rng.seed(9)
+        create(guarded, creation(host=host))
+    assert {acl.host for acl in guarded.controller.image.security.acls.values()} == {"10.0.0.1", "10.0.0.2"}
+
+
+def test_only_a_deletion_that_deletes_has_a_reason_to_log(guarded: Cluster) -> None:
+    create(guarded, creation())
+    every = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, PermissionType.ANY)
+    nobodys = every._replace(principal="User:nobody")
+    assert delete_acls_of(guarded.controller, [nobodys]).reason == ""
+    assert delete_acls_of(guarded.controller, [every]).reason == "ACLs deleted"

@@ -13,7 +13,7 @@ from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuota
 from ...conftest import Cluster
 
 USER, CLIENT, IP = "user", "client-id", "ip"
-RATE, CONNECTIONS = "producer_byte_rate", "connection_creation_rate"
+RATE, CONNECTIONS, PERCENTAGE = "producer_byte_rate", "connection_creation_rate", "request_percentage"
 ADDRESSES = ("10.0.0.1", "::1", "[fe80::1]", "localhost", None)
 NOT_LOOKED_UP = ("10.0.0.256", "nowhere.example", "1.2.3.4/24")
 
@@ -65,6 +65,7 @@ def test_unchanged_quota_is_not_written(cluster: Cluster) -> None:
     cluster.ask(asked)
     assert len(written(cluster)) == 2
     assert said(cluster.ask(asked)) == [({USER: "ann"}, 0)]
+    assert written(cluster) == []
     cluster.ask(request(entry({USER: "ann"}, ("consumer_byte_rate", None), ("no.such", None))))
     assert written(cluster) == []
 
@@ -145,3 +146,14 @@ def test_a_restart_remembers(cluster: Cluster) -> None:
     for offset, (record, _) in cluster.log.records():
         replayed.apply(record, offset)
     assert replayed.client_quotas == image.client_quotas
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("release", "message"), [("4.3", None), ("4.4", f"Quota {PERCENTAGE} must be a finite number")]
+)
+def test_quotas_are_finite_from_release_4_4_on(
+    new_cluster: type[Cluster], value: float, release: str, message: str | None
+) -> None:
+    (answer,) = new_cluster(release=release).ask(request(entry({USER: "ann"}, (PERCENTAGE, value)))).entries
+    assert (answer.error_code, answer.error_message) == (error_codes.INVALID_REQUEST if message else 0, message)

@@ -63,3 +63,23 @@ def test_one_bad_partition_does_not_spoil_the_others(led: Cluster) -> None:
     [topic] = alter_partition(led, *partitions).topics
     assert [p.error_code for p in topic.partitions] == [3, 0]
     assert len(led.written()) == 1
+
+
+def test_a_recovering_leader_may_propose_itself_alone(led: Cluster) -> None:
+    led.write(
+        RecordAt(PartitionChangeRecord(topic_id=led.topic_id, partition_id=0, isr=[1], leader_recovery_state=1), 2)
+    )
+    assert code(led, [1], leader_recovery_state=1) == "NONE"
+
+
+def test_an_unknown_recovery_state_fails_the_request(led: Cluster) -> None:
+    partition = led.partition(led.topic_id)
+    data = PartitionData(
+        partition_index=0,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        leader_recovery_state=2,
+        new_isr_with_epochs=[BrokerState(broker_id=1)],
+    )
+    assert alter_partition(led, data).error_code == error_codes.UNKNOWN_SERVER_ERROR
+    assert led.written() == []

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.brokers.registration import register_broker
+from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_registration_request import Listener
 
@@ -221,3 +223,36 @@ def test_a_refusal_is_logged_once_with_its_reason_and_a_remedy(
     assert code(cluster, cluster_id="another\nforged line") == "INCONSISTENT_CLUSTER_ID"
     assert len(caplog.messages) == 3
     assert "\n" not in caplog.messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"log_dirs": []}, "No directories specified in request"),
+        ({"features": {"metadata.version": (7, 29)}}, "metadata.version"),
+    ],
+)
+def test_a_refusal_has_its_reason(cluster: Cluster, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ApiError, match=reason):
+        register_broker(cluster.controller, cluster.registration_request(1, **fields), 4, cluster.now_ms)
+
+
+@pytest.mark.parametrize(("release", "is_kept"), [("3.8", False), ("3.9", True)])
+def test_an_incarnation_keeps_its_epoch_from_release_3_9_on(
+    new_cluster: type[Cluster], release: str, is_kept: bool
+) -> None:
+    cluster = new_cluster(release=release)
+    version = 3 if release == "3.8" else 4
+    first = cluster.register(1, version)
+    assert (cluster.register(1, version) == first) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [("4.0", None), ("4.1", "Broker ID 9 is not currently registered")],
+)
+def test_unregistering_an_unknown_broker_names_it_from_release_4_1_on(
+    new_cluster: type[Cluster], release: str, message: str | None
+) -> None:
+    response = new_cluster(release=release).unregister(9)
+    assert (response.error_code, response.error_message) == (error_codes.BROKER_ID_NOT_REGISTERED, message or "")

@@ -1,8 +1,11 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.brokers.registration import register_controller
+from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from mockraft.wire.scram import ScramUser
 
 from ...conftest import Cluster
 
@@ -68,3 +71,24 @@ def test_a_controller_whose_place_was_taken_registers_again(cluster: Cluster) ->
     assert (record.controller_id, record.incarnation_id) == (3000, cluster.controller.incarnation_id)
     assert cluster.controller.image.cluster.controllers[3000] == registered
     assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms
+
+
+def test_the_record_has_the_listeners_protocol(cluster: Cluster) -> None:
+    cluster.ask(request(listeners=[Listener(name="C", host="h", port=9093, security_protocol=3)]))
+    assert cluster.controller.image.cluster.controllers[3001].endpoints[0].security_protocol == 3
+
+
+def test_a_listener_that_cannot_be_written_is_named(cluster: Cluster) -> None:
+    with pytest.raises(ApiError, match="Cannot serialize ephemeral port 0 in ListenerInfo"):
+        register_controller(cluster.controller, request(listeners=[Listener(name="C", host="h", port=0)]))
+
+
+def test_a_controller_registers_its_protocol_and_its_lowest_levels(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_enabled_mechanisms=("SCRAM-SHA-256",),
+        scram_users=(ScramUser("alice", "secret"),),
+    )
+    registration = cluster.controller.image.cluster.controllers[cluster.config.node_id]
+    assert registration.endpoints[0].security_protocol == 2
+    assert registration.features["metadata.version"].min_version == 7

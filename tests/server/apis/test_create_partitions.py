@@ -168,3 +168,15 @@ def test_partitions_are_only_added(cluster: Cluster, count: int, text: str) -> N
     asked = CreatePartitionsTopic(name="t", count=count, assignments=None)
     (answer,) = cluster.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=1000)).results
     assert (answer.error_code, answer.error_message) == (error_codes.INVALID_PARTITIONS, text)
+
+
+def test_release_4_4_takes_ten_thousand_more_partitions_and_no_more(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(release="4.4", metadata_version=30)
+    cluster.start(1)
+    cluster.create_topic("t", [1], [1])
+    message = "Excessively large number of additional partitions per request."
+    assert said(cluster.ask(request(more_partitions("t", 10_003)))) == [("t", error_codes.POLICY_VIOLATION, message)]
+    assert cluster.written() == []
+    asked = (more_partitions("t", 10_002), more_partitions("no-such", 99))
+    assert [code for _, code, _ in said(cluster.ask(request(*asked)))] == [0, error_codes.UNKNOWN_TOPIC_OR_PARTITION]
+    assert len(cluster.written()) == 10_000

@@ -158,3 +158,34 @@ def test_no_replica_is_placed_on_a_broker_that_left(three: Cluster) -> None:
     three.ask(request(topic("after", 6, 2)))
     placed = three.controller.image.topics.by_name["after"].partitions.values()
     assert {replica for partition in placed for replica in partition.replicas} == {1, 2}
+
+
+def test_partitions_left_out_count_as_the_controllers_default(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(num_partitions=5_001)
+    cluster.start(1)
+    message = "Excessively large number of partitions per request."
+    assert said(cluster.ask(request(topic("a", -1, 1), topic("b", -1, 1)))) == [("a", 44, message), ("b", 44, message)]
+
+
+@pytest.mark.parametrize("count", [0, -2])
+def test_a_count_of_partitions_is_positive_or_left_out(three: Cluster, count: int) -> None:
+    message = "Number of partitions was set to an invalid non-positive value."
+    assert said(three.ask(request(topic("t", count, 1)))) == [("t", error_codes.INVALID_PARTITIONS, message)]
+
+
+def test_an_invalid_name_is_refused_with_the_reason(three: Cluster) -> None:
+    ((_, code, message),) = said(three.ask(request(topic("a b", 1, 1))))
+    assert code == error_codes.INVALID_TOPIC_EXCEPTION
+    assert message is not None
+    assert "a b" in message
+
+
+@pytest.mark.parametrize(("release", "code"), [("4.3", 0), ("4.4", error_codes.INVALID_REPLICA_ASSIGNMENT)])
+def test_from_release_4_4_a_wholly_cordoned_broker_cannot_be_assigned(
+    new_cluster: type[Cluster], release: str, code: int
+) -> None:
+    cluster = new_cluster(release=release, metadata_version=30)
+    cluster.start(1)
+    cluster.heartbeat(1, cordoned_log_dirs=list(cluster.broker(1).log_dirs))
+    (made,) = cluster.ask(request(topic("t", manual=[(0, [1])]))).topics
+    assert made.error_code == code

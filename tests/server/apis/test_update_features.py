@@ -151,7 +151,7 @@ def test_controller_without_support_for_the_level_is_named(new_cluster: type[Clu
 def test_elr_needs_a_metadata_version(new_cluster: type[Cluster], refusal: Refusal) -> None:
     cluster = new_cluster(metadata_version=22)
     why = f"{ELR} could not be set to 1 because it depends on {METADATA} level 23"
-    assert refusal(cluster, (ELR, 1, UP)).endswith(why)
+    assert refusal(cluster, (ELR, 1, UP)) == f"Invalid update version 1 for feature {ELR}. {why}"
     assert cluster.ask(request((ELR, 1, UP), (METADATA, 23, UP))).error_code == 0
     assert cluster.controller.image.elr_enabled
 
@@ -209,3 +209,15 @@ def test_an_upgrade_to_3_7_registers_the_controller(new_cluster: type[Cluster]) 
 def test_error_response_contains_one_error() -> None:
     response = update_features.API.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
     assert (response.error_code, response.error_message, response.results) == (41, "no", [])
+
+
+def test_a_feature_is_turned_off_where_kraft_version_may_go_down(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(release="4.0")
+    cluster.ask(request((GROUP, 0, SAFE)))
+    assert cluster.written() == [level(GROUP, 0)]
+
+
+def test_an_update_is_logged_with_its_levels(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    cluster.ask(request((GROUP, 1, UP), (TRANSACTION, 2, UP)))
+    assert any(f"features updated: {GROUP} 1, {TRANSACTION} 2 (2 records" in line for line in caplog.messages)

@@ -1,6 +1,9 @@
 """Failed and cordoned directories in heartbeats."""
 
 import pytest
+from mockraft.server.controller.brokers.log_dirs import check_registered
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import uuids
 
 from ....conftest import Cluster, uuid
 
@@ -96,3 +99,18 @@ def test_cordoned_directories_are_written_when_the_set_changes(
         cluster.heartbeat(1, cordoned_log_dirs=cordoned)
         found += [(version, record.cordoned_log_dirs) for record, version in cluster.written()]
     assert found == [(3, cordoned) for cordoned in recorded]
+
+
+def test_a_directory_that_was_never_registered_is_named(cluster: Cluster) -> None:
+    cluster.start(1, log_dirs=[A, B])
+    check_registered(cluster.broker(1), [A])
+    with pytest.raises(ApiError, match=f"Broker 1 did not register log directory {uuids.text_of(C)}"):
+        check_registered(cluster.broker(1), [C])
+
+
+def test_a_heartbeat_that_changes_nothing_has_no_reason_to_log(
+    two_dirs: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    two_dirs.heartbeat(1)
+    assert caplog.messages == []

@@ -1,10 +1,12 @@
 """Registration records, producer ids and the states of brokers."""
 
+from functools import partial
 from itertools import product
 
 import pytest
 from mockraft.server.controller.brokers import producer_ids
 from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
+from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, records
@@ -137,3 +139,21 @@ def test_every_row_of_the_table_is_reached() -> None:
 )
 def test_states_carry_the_answer_to_the_broker(state: BrokerState, is_fenced: bool, should_shut_down: bool) -> None:
     assert (state.is_fenced, state.should_shut_down) == (is_fenced, should_shut_down)
+
+
+def test_a_block_of_producer_ids_is_recorded_with_its_broker(cluster: Cluster) -> None:
+    cluster.start(1)
+    allocate(cluster, 1)
+    expected = ProducerIdsRecord(broker_id=1, broker_epoch=cluster.broker(1).broker_epoch, next_producer_id=1000)
+    assert cluster.written() == [RecordAt(expected, 0)]
+
+
+def test_brokers_without_a_session_are_fenced_one_by_one_in_as_many_batches_as_needed(cluster: Cluster) -> None:
+    cluster.start(1, 2)
+    fence = partial(fence_one_stale_broker, cluster.controller)
+    assert fence(cluster.now_ms).response is False
+    for broker_id in (1, 2):
+        result = fence(cluster.now_ms + 9001)
+        assert (result.response, result.atomic) == (True, False)
+        assert result.reason == f"broker {broker_id}: session timed out"
+    assert fence(cluster.now_ms + 9001).response is False

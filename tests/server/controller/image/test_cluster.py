@@ -4,14 +4,18 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.image.topics import Partition
 from mockraft.serving import directory_ids
+from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
@@ -302,3 +306,32 @@ def test_epochs_overflow_as_in_java() -> None:
     partition = image.topics.partition(A, 0)
     assert partition is not None
     assert (partition.leader_epoch, partition.partition_epoch) == (-(2**31), -(2**31))
+
+
+def test_a_registration_keeps_its_flags() -> None:
+    image = image_with_broker(in_controlled_shutdown=True, is_migrating_zk_broker=True)
+    registration = image.cluster.brokers[1]
+    assert registration.in_controlled_shutdown is True
+    record = registration.to_record(image.version).record
+    assert (record.in_controlled_shutdown, record.is_migrating_zk_broker) == (
+        True,
+        "migration" in image.version.supports,
+    )
+
+
+def test_the_last_known_leader_comes_from_the_partitions_record() -> None:
+    assert Partition.from_record(PartitionRecord(replicas=[1, 2], isr=[], last_known_elr=[2])).last_known_elr == (2,)
+
+
+def test_records_of_a_transaction_keep_their_offsets() -> None:
+    image = Image()
+    image.apply(BeginTransactionRecord(), 3)
+    image.apply(RegisterBrokerRecord(broker_id=1, broker_epoch=5, log_dirs=[A]), 4)
+    image.apply(EndTransactionRecord(), 5)
+    assert image.cluster.brokers[1].registration_offset == 4
+
+
+def test_removing_an_unknown_acl_changes_nothing() -> None:
+    image = Image()
+    image.apply(RemoveAccessControlEntryRecord(id=A), 3)
+    assert image.security.acls == {}

@@ -93,3 +93,9 @@ def test_restarts_at_another_offset() -> None:
     assert (batches.end_offset, batches.held_bytes, batches.epochs) == (50, 0, [])
     batches.add(b"abc", 50, 1, 7)
     assert batches.read(50, 1) == b"abc"
+
+
+def test_truncating_at_the_end_changes_nothing() -> None:
+    batches, _ = filled([(5, 1, 0), (7, 2, 0)])
+    batches.truncate(batches.end_offset)
+    assert (batches.end_offset, batches.read(0, 1 << 20)) == (3, bytes(5) + bytes([1]) * 7)

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import random
 import subprocess
@@ -103,7 +104,10 @@ def test_a_directory_id_is_added_where_an_old_kafka_wrote_none(tmp_path: Path) -
 def test_another_controllers_dir_is_refused(tmp_path: Path, cluster_id: str, node_id: int, key: str) -> None:
     with opened(tmp_path):
         pass
-    with pytest.raises(DataDirError, match=f"{key} is .* not its data dir"), opened(tmp_path, cluster_id, node_id):
+    with (
+        pytest.raises(DataDirError, match=rf"meta\.properties: {key} is .* not its data dir"),
+        opened(tmp_path, cluster_id, node_id),
+    ):
         pass
     with opened(tmp_path):
         pass
@@ -168,6 +172,7 @@ def test_a_read_only_dir_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
         ("quorum-state", "[]", "read_election"),
         ("quorum-state", '{"leaderEpoch":"x"}', "read_election"),
         ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":1099511627776}', "read_election"),
+        ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":2147483648}', "read_election"),
         ("quorum-state", '{"leaderEpoch":1099511627776,"votedId":-1,"leaderId":-1}', "read_election"),
         ("leader-epoch-checkpoint", "0\n1\nx 1\n", "read_leader_epochs"),
         ("leader-epoch-checkpoint", "0\n1\n1\n", "read_leader_epochs"),
@@ -249,3 +254,49 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
         assert len(uuids.text_of(uuid)) == 22
         assert not uuids.text_of(uuid).startswith("-")
     assert directory_ids.draw_uuid(random.Random(9)) == directory_ids.draw_uuid(random.Random(9))
+
+
+def test_a_node_id_of_0_is_a_leader_and_may_be_voted_for(tmp_path: Path) -> None:
+    with opened(tmp_path) as found:
+        for election in (Election(7, 0), Election(7, None, ReplicaKey(0, bytes(16)))):
+            found.write_election(election, 1, [0])
+            assert found.read_election() == election
+
+
+def test_an_old_kafkas_broker_id_is_the_node_id(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nbroker.id=3000\nversion=1\n")
+    with opened(tmp_path):
+        pass
+    assert "node.id=3000" in (tmp_path / "meta.properties").read_text()
+
+
+def test_the_cluster_id_is_found_in_any_meta_properties(tmp_path: Path) -> None:
+    assert data_dir.cluster_id_of(tmp_path) is None
+    path = tmp_path / "meta.properties"
+    path.write_bytes(b"#\xff\ncluster.id=" + CLUSTER_ID.encode())
+    assert data_dir.cluster_id_of(tmp_path) == CLUSTER_ID
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataDirError, match=r"meta\.properties: cannot be read: .*Is a directory"):
+        data_dir.cluster_id_of(tmp_path)
+
+
+def test_a_file_that_cannot_be_created_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(data_dir, "opener", refuse)
+    with pytest.raises(OSError, match="No space left on device"):
+        data_dir.replace_file(tmp_path / "file", [b"new"])
+
+
+def test_it_is_opened_once_on_a_system_without_locks_of_open_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(fcntl, "F_OFD_SETLK", raising=False)
+    with (
+        opened(tmp_path),
+        pytest.raises(DataDirError, match="another controller runs on this data dir"),
+        opened(tmp_path),
+    ):
+        pass

@@ -9,11 +9,12 @@ from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.settings import features
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import record_batch
+from mockraft.wire import record_batch, scram
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 from .conftest import topic
 
@@ -170,3 +171,14 @@ def test_followers_share_one_answer_also_of_a_closed_log() -> None:
     first = log.read(HEAD_END, 4000)
     assert all(log.read(HEAD_END, 4000) is first for _ in range(100))
     assert log.read(log.end_offset - 1, 4000) is log.read(log.end_offset - 1, 1)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_configured_scram_users_are_in_the_bootstrap(mechanism: str) -> None:
+    log = opened(scram_users=(scram.ScramUser("alice", "secret", mechanism, 5000),))
+    (found,) = [at.record for _, at in log.records() if isinstance(at.record, UserScramCredentialRecord)]
+    hash_name = scram.HASHES[mechanism]
+    salted = scram.salted_password(hash_name, "secret", found.salt, 5000)
+    assert (found.name, found.mechanism, found.iterations) == ("alice", list(scram.HASHES).index(mechanism) + 1, 5000)
+    assert found.stored_key == scram.stored_key(hash_name, scram.client_key(hash_name, salted))
+    assert found.server_key == scram.server_key(hash_name, salted)

@@ -1,5 +1,6 @@
 """A log that follows another, and one whose process is killed."""
 
+import json
 import random
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import control_records, read_voters
+from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, read_voters
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, uuids
 
@@ -204,3 +205,26 @@ def test_after_a_snapshot_the_end_of_its_epoch_and_its_voters_are_those_of_the_s
     assert log.end_of_epoch(1) == EpochEndOffset(2, 5)
     assert [log.check(offset, epoch) for offset, epoch in ((5, 2), (6, 4), (7, 4))] == [None, None, None]
     assert [log.check(offset, epoch) for offset, epoch in ((0, 0), (4, 2), (5, 1))] == [snapshot_id] * 3
+
+
+def test_a_batch_that_is_not_complete_yet_is_no_error(reopen: Any, caplog: pytest.LogCaptureFixture) -> None:
+    log = reopen()
+    data = batches((1, 0), (1, 1))
+    log.append_fetched(data[:-1], 1)
+    assert topics(log) == ["topic-0"]
+    assert caplog.messages == []
+
+
+def test_voters_that_are_fetched_count_at_once(reopen: Any) -> None:
+    log = reopen()
+    pairs = control_records(1, VoterSet([VoterNode(ReplicaKey(2, bytes([2]) * 16), (Endpoint("CONTROLLER", "b", 2),))]))
+    log.append_fetched(record_batch.encode_control(pairs, base_offset=0, leader_epoch=1, timestamp_ms=1000), 1)
+    assert list(log.voters.nodes) == [2]
+
+
+def test_with_kraft_version_0_the_election_is_kept_with_the_voters(tmp_path: Path) -> None:
+    config = ControllerConfig(node_id=1, data_dir=tmp_path, kraft_version=0)
+    log = Raft.open(config, 1000, random.Random(1)).log
+    log.close()
+    state = json.loads((tmp_path / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert (state["data_version"], state["currentVoters"]) == (0, [{"voterId": 1}])

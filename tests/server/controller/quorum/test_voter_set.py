@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
@@ -153,3 +155,15 @@ def test_a_port_has_at_most_16_bits() -> None:
     assert read_addresses("a:65535") == [("a", 65_535)]
     with pytest.raises(ValueError, match="'a:65536' is not an address"):
         read_addresses("a:65536")
+
+
+def test_equal_sets_have_the_same_hash_and_others_another() -> None:
+    assert hash(VoterSet([node(1), node(2)])) == hash(TWO)
+    assert hash(VoterSet([node(1)])) != hash(TWO)
+
+
+def test_the_record_has_the_supported_kraft_versions() -> None:
+    supporting = replace(node(1), kraft_version_min=1, kraft_version_max=3)
+    (voter,) = VoterSet([supporting]).as_record().voters
+    found = voter.k_raft_version_feature
+    assert (found.min_supported_version, found.max_supported_version) == (1, 3)

@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import ConfigSource, Operation
+from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import validate_broker_name, validate_topic
+from mockraft.server.controller.settings.config_rules import validate_broker_name, validate_group, validate_topic
 from mockraft.server.controller.settings.configs import Change, clear_elr_records, static_configs
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -177,6 +178,7 @@ def test_values_that_were_there_before_are_checked_too(topic: Cluster) -> None:
         ("interval.ms", "3600001", 42),
         ("interval.ms", "often", 40),
         ("match", "client_id=a.*,client_source_port=[0-9]+", None),
+        ("match", "client_id=X", None),
         ("match", "client=a", 40),
         ("match", "client_id=(", 40),
         ("match", "client_id=" + "(" * 9_000 + ")" * 9_000, 40),
@@ -274,3 +276,16 @@ def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Clus
         else:
             with pytest.raises(ApiError, match=r"min\.compaction\.lag\.ms \(6\) > max\.compaction\.lag\.ms \(5\)"):
                 validate_topic("t", values)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("consumer.heartbeat.interval.ms", "4999", "must be in the range 5000 to 15000 inclusive"),
+        ("streams.num.standby.replicas", "3", "must be less than or equal to 2"),
+        ("streams.assignor.name", "nobodys", "'nobodys' is not a registered task assignor"),
+    ],
+)
+def test_from_release_4_4_a_group_config_is_refused_with_its_bounds(key: str, value: str, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason):
+        validate_group("g", {key: value}, release("4.4"))

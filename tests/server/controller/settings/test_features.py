@@ -142,3 +142,12 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
 def test_refuses_features_that_the_release_or_level_does_not_have(level: int, chosen: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         features.check_feature_levels(release(), level, chosen)
+
+
+@pytest.mark.parametrize(("level", "kraft_version"), [(7, 0), (20, 0), (21, 1), (30, 1)])
+def test_kraft_version_1_comes_with_3_9(level: int, kraft_version: int) -> None:
+    assert features.default_kraft_version(level) == kraft_version
+
+
+def test_a_feature_that_is_off_needs_no_metadata_version() -> None:
+    features.check_feature_levels(release(), 7, {"group.version": 0})
