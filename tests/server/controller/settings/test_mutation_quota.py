@@ -99,6 +99,6 @@ def test_a_quota_of_a_client_is_shared_by_users_and_that_of_a_user_is_not(
 
 
 def test_a_users_name_may_have_a_colon(quotas: MutationQuotas) -> None:
-    limits = {(("user", "a:b"),): {KEY: 1.0}}
+    limits: Any = {(("user", "a:b"),): {KEY: 1.0}}
     quota = quotas.quota_for(limits, "User:a:b", "tool", NOW_MS, is_strict=True)
     assert [code(quota, 12), code(quota, 1)] == [0, error_codes.THROTTLING_QUOTA_EXCEEDED]
