@@ -10,12 +10,15 @@ from pathlib import Path
 from mockraft.conformance.verdicts import Run
 
 _FOLDER = resources.files("mockraft.conformance").joinpath("baselines")
+EXCHANGES = _FOLDER.joinpath("exchanges.json")
+"""The exchanges of the cases that the releases answer differently, as `documents.observed` reads them."""
+_PREFIX = "kafka-"
 _KEPT = ("name", "area", "rank", "source", "outcome", "reason")
 
 
 def names() -> list[str]:
     """Names that `read` accepts."""
-    return sorted(each.name.removesuffix(".json") for each in _FOLDER.iterdir() if each.name.endswith(".json"))
+    return sorted(each.name.removesuffix(".json") for each in _FOLDER.iterdir() if each.name.startswith(_PREFIX))
 
 
 def read(name: str) -> Run:

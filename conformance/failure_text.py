@@ -16,8 +16,8 @@ def lines(verdict: Verdict) -> Iterator[str]:
     """Return the lines that explain a failure, without its name."""
     yield verdict.reason
     detail = verdict.detail
-    if story := detail.get("story"):
-        last = story[-1]
+    if requests := [each for each in detail.get("story", ()) if "api" in each]:
+        last = requests[-1]
         yield f"after {last['api']} {_compact(last['request'])}"
     if "expected" in detail:
         yield from _block("expected", detail["expected"])

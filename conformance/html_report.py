@@ -77,6 +77,7 @@ def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, ob
         "story": [
             {"api": each["api"], "request": _pretty(each["request"]), "answer": _pretty(each["answer"])}
             for each in detail.get("story", ())
+            if "api" in each
         ],
     }
 

@@ -7,12 +7,15 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from mockraft.conformance.case import Case
+from mockraft.conformance.exchanges import masked
 from mockraft.conformance.expectation import Match, NotApplicableError, NotAsExpectedError
 from mockraft.conformance.identities import Identities, RunIds
 from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.target import Target, look_up
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
@@ -33,6 +36,7 @@ async def run(
     disruptive: bool = False,
     parallel: int = PARALLEL,
     seed: int | None = None,
+    observe: bool = False,
     on_verdict: OnVerdict = lambda _: None,
 ) -> Run:
     """Run `cases` (default: all) against the active controller at `host:port[,host:port…]`.
@@ -44,6 +48,7 @@ async def run(
         disruptive: also run the cases that make Kafka's own controller resign.
         parallel: the number of cases that run in parallel.
         seed: seed for names and ids; the same seed gives the same ones.
+        observe: at the end also try the cases that do not apply, for their exchanges only.
         on_verdict: called with each verdict as it is reached.
 
     Raises:
@@ -74,6 +79,11 @@ async def run(
         for number, case in numbered:
             if case.disruptive:
                 await judge(number, case)
+        if observe:
+            for number, case in numbered:
+                if case.misfit(target) and not case.disruptive:
+                    ids = Identities(identities, number)
+                    verdicts[case.name].exchanges = await _observed(target, log, ids, case)
     finally:
         await log.close()
     return Run(
@@ -116,9 +126,21 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
             known = explaining(case.name)
             verdict.known_difference = known.id if known else None
             verdict.detail["story"] = _plain(world.story[-_STORY_MAX:])
+        verdict.exchanges = masked(world.story, target, identities)
         await world.close()
         verdict.seconds = round(time.monotonic() - began, 3)
     return verdict
+
+
+async def _observed(target: Target, log: Log, identities: Identities, case: Case) -> list[Tree]:
+    """Return the exchanges of a case that does not apply, up to the first answer that it does not expect."""
+    await log.catch_up()
+    world = World(target, log, identities, alone=case.alone)
+    with suppress(Exception):
+        async with asyncio.timeout(CASE_TIMEOUT_S):
+            await case.trial(world)
+    await world.close()
+    return masked(world.story, target, identities)
 
 
 async def _tried(case: Case, world: World) -> None:

@@ -22,7 +22,10 @@ class Outcome(StrEnum):
 
 @dataclass
 class Verdict:
-    """One case's result. `reason` is one line; for a failure `detail` has request and response as JSON."""
+    """One case's result. `reason` is one line; for a failure `detail` has request and response as JSON.
+
+    `exchanges` are its requests, their answers and the records that followed, masked by `conformance.exchanges`.
+    """
 
     name: str
     area: str
@@ -33,6 +36,7 @@ class Verdict:
     seconds: float = 0.0
     detail: Tree = field(default_factory=dict)
     known_difference: str | None = None
+    exchanges: list[Tree] = field(default_factory=list)
 
 
 @dataclass

@@ -111,6 +111,7 @@ class World:
             {"record": each.kind, "version": each.version(self.level), "fields": each.fields} for each in records
         ]
         got = [{"record": each.kind, "version": each.version, "fields": each.fields} for each in found]
+        self.story.append({"records": got})
         expect("the records", InAnyOrder(expected) if in_any_order else expected, got)
         return found
 

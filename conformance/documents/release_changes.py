@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from mockraft.conformance import baseline
+from mockraft.conformance.documents.observed import as_rows, observed
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.verdicts import Outcome
 from mockraft.releases import SUPPORTED, Behaviour, Release, release
@@ -43,4 +44,5 @@ def as_markdown() -> str:
     for old, new in reversed([*pairwise(release(version) for version in SUPPORTED)]):
         parts.append(f"## Kafka {old.name} to {new.name}\n")
         parts.append(tables(changes(old, new), old.name, new.name))
-    return "\n".join(parts)
+        parts.append(as_rows(observed(old, new), old.name, new.name))
+    return "\n".join(part for part in parts if part)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.conformance.documents.marked_text import marked
+from mockraft.conformance.documents.observed import observed
 from mockraft.conformance.documents.release_changes import as_markdown, changes
 from mockraft.releases import SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
@@ -39,6 +40,12 @@ def kind_of(kind: str, old: str, new: str) -> list[Change]:
 def test_every_rule_is_a_change_between_neighbours() -> None:
     found = [each.what for old, new in pairwise(SUPPORTED) for each in kind_of("rule", old, new)]
     assert sorted(found) == sorted(each.rule for each in Behaviour if each.since != release(SUPPORTED[0]).name)
+
+
+def test_both_answers_of_a_request_are_observed() -> None:
+    found = [each for each in observed(release("3.8"), release("3.9")) if each.before == "Authorization failed."]
+    assert [(each.api, each.field) for each in found] == [("CreateTopics v7", "topics[0].errorMessage")]
+    assert found[0].since == "Creation of internal topic __cluster_metadata is prohibited."
 
 
 def test_changes_add_up() -> None:

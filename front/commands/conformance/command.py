@@ -151,7 +151,8 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     """List what the controller of Kafka NEW does differently from that of Kafka OLD.
 
     APIs, features, configuration keys and error codes are read from Kafka's own classes; rules are shown by cases that
-    ran on Kafka's own controllers. Nothing is started.
+    ran on Kafka's own controllers. Then, for each request that they answered differently, both answers. Nothing is
+    started.
 
     \b
       mockraft conformance diff 4.3 4.4
@@ -159,6 +160,7 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     """
     import json
 
+    from mockraft.conformance.documents import observed
     from mockraft.conformance.documents.marked_text import replace_marked
     from mockraft.conformance.documents.release_changes import as_markdown, changes
     from mockraft.releases import release
@@ -175,7 +177,7 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     if as_json:
         typer.echo(json.dumps([each._asdict() for each in found], indent=1, ensure_ascii=False))
         return
-    for line in as_text(found):
+    for line in (*as_text(found), *observed.as_text(observed.observed(release(old), release(new)))):
         typer.echo(line)
 
 
@@ -183,14 +185,18 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     """Run all cases on Kafka's own controllers at their newest levels, and write FOLDER/kafka-VERSION.json for each.
 
     conformance/baselines is made so. Kafka's jars are fetched once by Maven; Java 17 or newer is needed. A controller
-    takes about half a minute. A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
+    takes about a minute. All releases together also write exchanges.json, for `diff`.
+
+    A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
     """
     import tempfile
 
     from mockraft.commands.conformance.levels import run_on_kafka
-    from mockraft.conformance.baseline import write
-    from mockraft.releases import SUPPORTED
+    from mockraft.conformance.baseline import EXCHANGES, write
+    from mockraft.conformance.documents import observed
+    from mockraft.releases import SUPPORTED, release
 
+    runs = {}
     for version in kafka_version or SUPPORTED:
         with tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
             found = run_on_kafka(Path(directory), version=version)
@@ -201,6 +207,9 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
         if found.failures:
             raise typer.Exit(FAILED)
         write(found, folder / f"kafka-{version}.json")
+        runs[release(version).name] = found
+    if kafka_version is None:
+        observed.write(runs, folder / EXCHANGES.name)
 
 
 def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:

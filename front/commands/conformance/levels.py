@@ -52,6 +52,6 @@ def run_on_kafka(directory: Path, release_version: str | None = None, *, version
     controller.start()
     try:
         controller.wait_until_running()
-        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED))
+        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED, observe=True))
     finally:
         controller.kill()

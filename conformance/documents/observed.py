@@ -1,0 +1,178 @@
+"""Observed differences between two releases: the same request of a case, and the answers of Kafka's own controllers.
+
+`baselines/exchanges.json` has the exchanges of each case that some releases answer differently, once for all releases
+that agree: the runs that `mockraft conformance baseline` made, also of cases that do not apply there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from mockraft.conformance import baseline
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.verdicts import Run
+from mockraft.releases import Release
+
+_WIDTH = 200
+_ABSENT = "—"
+_RECORDS = "records"
+_TOLD_ELSEWHERE = {"ApiVersions": {"apiKeys", "supportedFeatures", "finalizedFeatures"}, "CreateTopics": {"configs"}}
+"""Fields that repeat the tables of APIs, features and configuration keys."""
+
+
+class Observed(NamedTuple):
+    """One field that differs: the case, the request (or the one before the records), the field, its two values."""
+
+    case: str
+    api: str
+    request: str
+    field: str
+    before: str
+    since: str
+
+
+Variants = Mapping[str, Sequence[Tree]]
+
+
+def variants(runs: Mapping[str, Run]) -> dict[str, list[Tree]]:
+    """Return the cases whose exchanges differ between neighbours among `runs` (by release name, oldest first)."""
+    found: dict[str, list[Tree]] = {}
+    names = list(dict.fromkeys(each.name for run in runs.values() for each in run.verdicts))
+    by_name = {of: {each.name: each.exchanges for each in run.verdicts} for of, run in runs.items()}
+    for name in names:
+        of_releases = {of: _kept_part(by_name[of].get(name, [])) for of in runs}
+        if any(list(_of_case(name, old, new)) for old, new in pairwise(of_releases.values())):
+            kept: list[Tree] = []
+            for of, exchanges in of_releases.items():
+                same = next((each for each in kept if each["exchanges"] == exchanges), None)
+                if same is None:
+                    kept.append({"releases": [of], "exchanges": exchanges})
+                else:
+                    same["releases"].append(of)
+            found[name] = kept
+    return found
+
+
+def _kept_part(exchanges: Sequence[Tree]) -> list[Tree]:
+    return [_without(each, _TOLD_ELSEWHERE.get(_api(each), set())) for each in exchanges]  # type: ignore[misc]
+
+
+def observed(old: Release, new: Release) -> list[Observed]:
+    """Return what the controllers of two releases answered differently, each difference once."""
+    found: dict[tuple[str, ...], Observed] = {}
+    for name, kept in _kept().items():
+        sides = [_exchanges(kept, of.name) for of in (old, new)]
+        for each in _of_case(name, *sides):
+            found.setdefault(each[1:], each)
+    return list(found.values())
+
+
+def as_text(found: Sequence[Observed]) -> Iterator[str]:
+    """Yield the lines of a terminal."""
+    yield f"Observed on Kafka's own controllers ({len(found)})"
+    for each in found:
+        yield f"  {each.case}"
+        yield f"    {each.api} {_cut(each.request)}"
+        yield f"    {each.field}"
+        yield f"      before  {_cut(each.before)}"
+        yield f"      since   {_cut(each.since)}"
+
+
+def as_rows(found: Sequence[Observed], old: str, new: str) -> str:
+    """Return a Markdown table: the request, what differs, and both answers; nothing without a difference."""
+    if not found:
+        return ""
+    rows = [f"| Observed: request | field | {old} | {new} |", "| --- | --- | --- | --- |"]
+    for each in found:
+        request = f"{each.case}: {_code(f'{each.api} {each.request}')}"
+        rows.append(f"| {request} | {_code(each.field)} | {_code(each.before)} | {_code(each.since)} |")
+    return "\n".join(rows) + "\n"
+
+
+def write(runs: Mapping[str, Run], path: Path) -> None:
+    """Write the exchanges of the cases that differ, a line for each case."""
+    lines = (f"{json.dumps(name)}: {json.dumps(kept, ensure_ascii=False)}" for name, kept in variants(runs).items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _code(text: str) -> str:
+    shown = _cut(text).replace("|", "\\|").replace("`", "'").replace("\n", " ")
+    return f"`{shown}`" if shown.strip() else "(empty)"
+
+
+@cache
+def _kept() -> Variants:
+    kept: Variants = json.loads(baseline.EXCHANGES.read_text(encoding="utf-8"))
+    return kept
+
+
+def _exchanges(kept: Sequence[Tree], release: str) -> list[Tree]:
+    return next((each["exchanges"] for each in kept if release in each["releases"]), [])
+
+
+def _of_case(name: str, old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[Observed]:
+    """Yield the differences of the exchanges that both have, up to the first pair of other requests."""
+    api, request = "", ""
+    for before, since in zip(old, new, strict=False):
+        if _api(before) != _api(since):
+            return
+        same_version = before.get("api") == since.get("api")
+        if "api" in since:
+            api, request = since["api"], _line(since["request"])
+            answers = [_without(of["answer"], _TOLD_ELSEWHERE.get(_api(of), set())) for of in (before, since)]
+            pairs = _differing(*answers, "", same_version)
+        else:
+            pairs = _records(before[_RECORDS], since[_RECORDS])
+        differing = list(pairs)
+        for field, *values in differing:
+            yield Observed(name, api, request, field, values[0], values[1])
+        if differing:
+            return
+
+
+def _api(exchange: Tree) -> str:
+    return str(exchange.get("api", "")).partition(" ")[0]
+
+
+def _records(old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[tuple[str, str, str]]:
+    kinds = [[each["record"] for each in of] for of in (old, new)]
+    if kinds[0] != kinds[1]:
+        yield _RECORDS, *(", ".join(of) or "none" for of in kinds)
+        return
+    for before, since in zip(old, new, strict=True):
+        same = before["version"] == since["version"]
+        yield from _differing(before["fields"], since["fields"], before["record"], same)
+
+
+def _differing(old: object, new: object, path: str, same_version: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield the fields that differ; those that only one version of a message has are no difference."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys() if same_version else old.keys() & new.keys()):
+            inside = f"{path}.{key}" if path else key
+            yield from _differing(old.get(key, _ABSENT), new.get(key, _ABSENT), inside, same_version)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        if sorted(map(repr, old)) == sorted(map(repr, new)):
+            return  # Kafka answers in the order of a hash map.
+        for index, (before, since) in enumerate(zip(old, new, strict=True)):
+            yield from _differing(before, since, f"{path}[{index}]", same_version)
+    elif old != new:
+        yield path, _line(old), _line(new)
+
+
+def _without(tree: object, keys: set[str]) -> object:
+    if isinstance(tree, dict):
+        return {key: _without(value, keys) for key, value in tree.items() if key not in keys}
+    return [_without(each, keys) for each in tree] if isinstance(tree, list) else tree
+
+
+def _line(tree: object) -> str:
+    return tree if isinstance(tree, str) else json.dumps(tree, ensure_ascii=False)
