@@ -7,6 +7,7 @@ that agree: the runs that `mockraft conformance baseline` made, also of cases th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -23,17 +24,27 @@ _ABSENT = "—"
 _RECORDS = "records"
 _TOLD_ELSEWHERE = {"ApiVersions": {"apiKeys", "supportedFeatures", "finalizedFeatures"}, "CreateTopics": {"configs"}}
 """Fields that repeat the tables of APIs, features and configuration keys."""
+_POSITIONS = {"FeatureLevelRecord.featureLevel", "ProducerIdsRecord.nextProducerId"}
+_MESSAGE = "errorMessage"
+_NUMBER = re.compile(r"(?<!<epoch )(?<!<id )\d+")
+"""A number in a text, but not in the name of an epoch or id: another one means that the controller gave a new one."""
+
+
+class Difference(NamedTuple):
+    """A field of an answer or a record, and its two values."""
+
+    field: str
+    before: str
+    since: str
 
 
 class Observed(NamedTuple):
-    """One field that differs: the case, the request (or the one before the records), the field, its two values."""
+    """A request of a case (or the one before the records) and what the two controllers answered differently."""
 
     case: str
     api: str
     request: str
-    field: str
-    before: str
-    since: str
+    differences: tuple[Difference, ...]
 
 
 Variants = Mapping[str, Sequence[Tree]]
@@ -64,12 +75,19 @@ def _kept_part(exchanges: Sequence[Tree]) -> list[Tree]:
 
 def observed(old: Release, new: Release) -> list[Observed]:
     """Return what the controllers of two releases answered differently, each difference once."""
-    found: dict[tuple[str, ...], Observed] = {}
+    found: dict[object, Observed] = {}
     for name, kept in _kept().items():
         sides = [_exchanges(kept, of.name) for of in (old, new)]
         for each in _of_case(name, *sides):
-            found.setdefault(each[1:], each)
+            found.setdefault(_identity(each), each)
     return list(found.values())
+
+
+def _identity(found: Observed) -> object:
+    """Return what makes a difference new: the text of a refusal tells it, whatever the request."""
+    if any(_MESSAGE in each.field for each in found.differences):
+        return found.api, tuple((each.field, _NUMBER.sub("0", each.since)) for each in found.differences)
+    return found[1:]
 
 
 def as_text(found: Sequence[Observed]) -> Iterator[str]:
@@ -78,19 +96,35 @@ def as_text(found: Sequence[Observed]) -> Iterator[str]:
     for each in found:
         yield f"  {each.case}"
         yield f"    {each.api} {_cut(each.request)}"
-        yield f"    {each.field}"
-        yield f"      before  {_cut(each.before)}"
-        yield f"      since   {_cut(each.since)}"
+        for field, before, since in each.differences:
+            yield f"      {field}"
+            yield f"        before  {_cut(before)}"
+            yield f"        since   {_cut(since)}"
+
+
+def as_trees(found: Sequence[Observed]) -> list[Tree]:
+    """Return plain data for JSON: `before` and `since` map a field to its value."""
+    return [
+        {
+            "kind": "observed",
+            "what": each.case,
+            "request": f"{each.api} {each.request}",
+            "before": {field: before for field, before, _ in each.differences},
+            "since": {field: since for field, _, since in each.differences},
+        }
+        for each in found
+    ]
 
 
 def as_rows(found: Sequence[Observed], old: str, new: str) -> str:
-    """Return a Markdown table: the request, what differs, and both answers; nothing without a difference."""
+    """Return a Markdown table: the request and what differs in both answers; nothing without a difference."""
     if not found:
         return ""
-    rows = [f"| Observed: request | field | {old} | {new} |", "| --- | --- | --- | --- |"]
+    rows = [f"| Observed | {old} | {new} |", "| --- | --- | --- |"]
     for each in found:
-        request = f"{each.case}: {_code(f'{each.api} {each.request}')}"
-        rows.append(f"| {request} | {_code(each.field)} | {_code(each.before)} | {_code(each.since)} |")
+        before = "<br>".join(f"{field}: {_code(value)}" for field, value, _ in each.differences)
+        since = "<br>".join(f"{field}: {_code(value)}" for field, _, value in each.differences)
+        rows.append(f"| {each.case}:<br>{_code(f'{each.api} {each.request}')} | {before} | {since} |")
     return "\n".join(rows) + "\n"
 
 
@@ -120,22 +154,20 @@ def _exchanges(kept: Sequence[Tree], release: str) -> list[Tree]:
 
 
 def _of_case(name: str, old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[Observed]:
-    """Yield the differences of the exchanges that both have, up to the first pair of other requests."""
+    """Yield the first difference of the exchanges that both have, up to the first pair of other requests."""
     api, request = "", ""
     for before, since in zip(old, new, strict=False):
         if _api(before) != _api(since):
             return
-        same_version = before.get("api") == since.get("api")
         if "api" in since:
             api, request = since["api"], _line(since["request"])
-            answers = [_without(of["answer"], _TOLD_ELSEWHERE.get(_api(of), set())) for of in (before, since)]
-            pairs = _differing(*answers, "", same_version)
+            keys = _TOLD_ELSEWHERE.get(_api(since), set())
+            same_version = before["api"] == since["api"]
+            pairs = _differing(_without(before["answer"], keys), _without(since["answer"], keys), "", same_version)
         else:
             pairs = _records(before[_RECORDS], since[_RECORDS])
-        differing = list(pairs)
-        for field, *values in differing:
-            yield Observed(name, api, request, field, values[0], values[1])
-        if differing:
+        if differences := tuple(Difference(*each) for each in pairs):
+            yield Observed(name, api, request, differences)
             return
 
 
@@ -146,11 +178,12 @@ def _api(exchange: Tree) -> str:
 def _records(old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[tuple[str, str, str]]:
     kinds = [[each["record"] for each in of] for of in (old, new)]
     if kinds[0] != kinds[1]:
-        yield _RECORDS, *(", ".join(of) or "none" for of in kinds)
+        before, since = (", ".join(of) or "none" for of in kinds)
+        yield _RECORDS, before, since
         return
-    for before, since in zip(old, new, strict=True):
-        same = before["version"] == since["version"]
-        yield from _differing(before["fields"], since["fields"], before["record"], same)
+    for mine, theirs in zip(old, new, strict=True):
+        same = mine["version"] == theirs["version"]
+        yield from _differing(mine["fields"], theirs["fields"], mine["record"], same)
 
 
 def _differing(old: object, new: object, path: str, same_version: bool) -> Iterator[tuple[str, str, str]]:
@@ -164,8 +197,16 @@ def _differing(old: object, new: object, path: str, same_version: bool) -> Itera
             return  # Kafka answers in the order of a hash map.
         for index, (before, since) in enumerate(zip(old, new, strict=True)):
             yield from _differing(before, since, f"{path}[{index}]", same_version)
-    elif old != new:
+    elif old != new and not _differs_by_circumstance(path, old, new):
         yield path, _line(old), _line(new)
+
+
+def _differs_by_circumstance(path: str, old: object, new: object) -> bool:
+    """Tell whether values differ by the level of the run or by what other cases left."""
+    if path in _POSITIONS:
+        return True
+    is_text = isinstance(old, str) and isinstance(new, str)
+    return is_text and _NUMBER.sub("0", str(old)) == _NUMBER.sub("0", str(new))
 
 
 def _without(tree: object, keys: set[str]) -> object:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.documents.observed import observed
+from mockraft.conformance.documents.observed import observed, variants
 from mockraft.conformance.documents.release_changes import as_markdown, changes
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.releases import SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
 
@@ -43,9 +44,37 @@ def test_every_rule_is_a_change_between_neighbours() -> None:
 
 
 def test_both_answers_of_a_request_are_observed() -> None:
-    found = [each for each in observed(release("3.8"), release("3.9")) if each.before == "Authorization failed."]
-    assert [(each.api, each.field) for each in found] == [("CreateTopics v7", "topics[0].errorMessage")]
-    assert found[0].since == "Creation of internal topic __cluster_metadata is prohibited."
+    found = next(each for each in observed(release("3.8"), release("3.9")) if "metadata topic" in each.case)
+    assert found.api == "CreateTopics v7"
+    assert json.loads(found.request)["topics"][0]["name"] == "__cluster_metadata"
+    assert found.differences == (
+        ("topics[0].errorCode", "29", "42"),
+        (
+            "topics[0].errorMessage",
+            "Authorization failed.",
+            "Creation of internal topic __cluster_metadata is prohibited.",
+        ),
+    )
+
+
+def answering(message: str, levels: list[str], code: int = 42) -> Run:
+    exchange = {"api": "X v0", "request": {}, "answer": {"errorCode": code, "errorMessage": message, "levels": levels}}
+    return Run("", "", 30, verdicts=[Verdict("a", "log", "must", "", Outcome.PASSED, exchanges=[exchange])])
+
+
+@pytest.mark.parametrize(
+    ("newer", "differs"),
+    [
+        (answering("only 3 brokers", ["a", "b"]), False),
+        (answering("only 2 brokers", ["b", "a"]), False),
+        (answering("only 2 racks", ["a", "b"]), True),
+        (answering("only 2 brokers", ["a", "b"], code=41), True),
+        (answering("only 2 brokers", ["a", "c"]), True),
+    ],
+    ids=["number", "order", "text", "code", "value"],
+)
+def test_keeps_the_cases_that_are_answered_differently(newer: Run, differs: bool) -> None:
+    assert list(variants({"4.3": answering("only 2 brokers", ["a", "b"]), "4.4": newer})) == ["a"] * differs
 
 
 def test_changes_add_up() -> None:
@@ -69,6 +98,9 @@ def test_the_command_prints_text_and_json() -> None:
     )
     found = json.loads(mockraft("conformance", "diff", "3.9", "4.0", "--json").stdout)
     assert {"kind", "what", "before", "since"} == set(found[0])
+    assert {"kind": "observed", "before": {"errorCode": "35"}, "since": {"errorCode": "119"}}.items() <= next(
+        each for each in found if each["what"] == "a broker without metadata.version among its features is refused"
+    ).items()
 
 
 @pytest.mark.parametrize(

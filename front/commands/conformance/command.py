@@ -174,10 +174,12 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
         raise typer.BadParameter("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
     with blaming("OLD / NEW"):
         found = changes(release(old), release(new))
+    answers = observed.observed(release(old), release(new))
     if as_json:
-        typer.echo(json.dumps([each._asdict() for each in found], indent=1, ensure_ascii=False))
+        trees = [*(each._asdict() for each in found), *observed.as_trees(answers)]
+        typer.echo(json.dumps(trees, indent=1, ensure_ascii=False))
         return
-    for line in (*as_text(found), *observed.as_text(observed.observed(release(old), release(new)))):
+    for line in (*as_text(found), *observed.as_text(answers)):
         typer.echo(line)
 
 
