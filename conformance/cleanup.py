@@ -1,10 +1,14 @@
-"""The requests that remove the effects of a successful request."""
+"""The requests that remove the effects of a successful request.
+
+A controller may lack UnregisterBroker or DeleteTopics, or refuse them: then brokers stay, fenced, and topics stay.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from mockraft.conformance.requests import Tree
+from mockraft.wire import error_codes
 
 Step = tuple[str, Tree]
 _TOPIC, _SET, _DELETE = 2, 0, 1
@@ -16,6 +20,11 @@ def undoing(api: str, request: Tree, answer: Tree) -> Iterator[Step]:
     make = _UNDOING.get(api)
     if make is not None and not request.get("validateOnly"):
         yield from make(request, answer)
+
+
+def is_left(answer: Tree | None) -> bool:
+    """Tell by the response to UnregisterBroker, None for no response, whether the broker is still registered."""
+    return answer is None or answer["errorCode"] not in (error_codes.NONE, error_codes.BROKER_ID_NOT_REGISTERED)
 
 
 def _topics(request: Tree, answer: Tree) -> Iterator[Step]:

@@ -30,6 +30,7 @@ class Target:
 
     `api_versions` maps API key to the versions offered, `supported_features` a feature to its range and
     `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
+    `unanswered` are APIs that did not answer when a case cleaned up.
     """
 
     host: str
@@ -41,6 +42,7 @@ class Target:
     api_versions: dict[int, tuple[int, int]] = field(default_factory=dict)
     supported_features: dict[str, tuple[int, int]] = field(default_factory=dict)
     finalized_features: dict[str, int] = field(default_factory=dict)
+    unanswered: set[str] = field(default_factory=set)
 
     @property
     def bootstrap(self) -> str:

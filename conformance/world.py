@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
-from mockraft.conformance.cleanup import Step, undoing
-from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
+from mockraft.conformance.cleanup import Step, is_left, undoing
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, NotAsExpectedError, expect
 from mockraft.conformance.identities import Identities
 from mockraft.conformance.log import Log, Written
 from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.records import Expected
 from mockraft.conformance.requests import Tree, feature_ranges, request
-from mockraft.conformance.target import Target
+from mockraft.conformance.target import CannotConnectError, Target
 from mockraft.conformance.versioned_fields import absent_field
 from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CAUGHT_UP = 1 << 40
 """A metadata offset beyond the end of any log: the broker reports that it has caught up."""
 TIMEOUT_MS = 10_000
+CLEANUP_TIMEOUT_S = 15.0
+"""The time that a controller may take for one request of a cleanup; the API is not asked again after that."""
 _ATTEMPTS = 20
 
 
@@ -69,6 +71,7 @@ class World:
         self._connection: KafkaConnection | None = None
         self._undo: list[Step] = []
         self._brokers: dict[int, Broker] = {}
+        self._registrations: dict[int, Tree] = {}
         self._partitions: dict[tuple[str, int], PartitionState] = {}
         self._topic_ids: set[str] = set()
 
@@ -101,6 +104,8 @@ class World:
                 break
         assert got is not None
         self._undo += undoing(api, tree, got)
+        if api == "BrokerRegistration" and not got["errorCode"]:
+            self._registrations[tree["brokerId"]] = tree
         expect(f"the answer to {api}", answer, got)
         return got
 
@@ -252,11 +257,38 @@ class World:
         story = self.story
         self.story = []
         for api, fields in reversed(self._undo):
-            with suppress(DisconnectedError, WireError, NotApplicableError, OSError):
-                await self.send(api, fields)
+            answer = await self._clean_up(api, fields)
+            if (
+                api == "UnregisterBroker"
+                and is_left(answer)
+                and (sent := self._registrations.pop(fields["brokerId"], None))
+            ):
+                await self._silence(sent)
         self._undo, self.story = [], story
         if self._connection is not None:
             await self._connection.close()
+
+    async def _clean_up(self, api: str, fields: Tree) -> Tree | None:
+        """Send a request; return None if the controller does not offer it or does not answer it."""
+        if api in self.target.unanswered:
+            return None
+        try:
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                return await self.send(api, fields)
+        except TimeoutError:
+            self.target.unanswered.add(api)
+            if self._connection is not None:
+                await self._connection.close()
+        except (DisconnectedError, CannotConnectError, WireError, NotApplicableError, NotAsExpectedError, OSError):
+            pass
+        return None
+
+    async def _silence(self, registration: Tree) -> None:
+        """Fence a broker that stays registered, so that it neither expires, nor leads, nor holds up a feature."""
+        answer = await self._clean_up("BrokerRegistration", {**registration, "features": self.features()})
+        if answer is not None and not answer["errorCode"]:
+            sender = {"brokerId": registration["brokerId"], "brokerEpoch": answer["brokerEpoch"]}
+            await self._clean_up("BrokerHeartbeat", {**sender, "currentMetadataOffset": CAUGHT_UP, "wantFence": True})
 
     def _version(self, api: str, version: int) -> int:
         cls = messages.by_name(f"{api}Request")

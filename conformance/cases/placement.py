@@ -27,7 +27,7 @@ async def only_mine(world: World, *brokers: Broker) -> Sequence[Broker]:
     response = await create(world, counted(world.name("probe"), 1, MANY), answer=ANYTHING, validateOnly=True)
     found = re.search(r"only (\d+) broker", response["topics"][0]["errorMessage"] or "")
     if found is None or int(found[1]) > len(brokers):
-        raise NotApplicableError("the controller has brokers of its own")
+        raise NotApplicableError("the controller has brokers of its own, or does not unregister those of other cases")
     return brokers
 
 
