@@ -10,6 +10,7 @@ from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.failure_text import named_codes
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.serving.private_files import write_private
 
 _KNOWN = "known"
 _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}
@@ -27,7 +28,7 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
         raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text = resources.files("mockraft.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")
-    path.write_text(environment.from_string(text).render(_content(found, against)), encoding="utf-8")
+    write_private(path, environment.from_string(text).render(_content(found, against)).encode())
 
 
 def _content(found: Run, against: Run | None) -> dict[str, object]:

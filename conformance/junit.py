@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mockraft.conformance.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.serving.private_files import write_private
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -31,7 +32,7 @@ def write_junit(found: Run, path: Path) -> None:
         for verdict in verdicts:
             _add_case(suite, verdict)
     ET.indent(suites)
-    ET.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+    write_private(path, ET.tostring(suites, encoding="utf-8", xml_declaration=True))
 
 
 def _is_failure(verdict: Verdict) -> bool:

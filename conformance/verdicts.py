@@ -10,6 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from mockraft.conformance.requests import Tree
+from mockraft.serving.private_files import write_private
 
 
 class Outcome(StrEnum):
@@ -71,7 +72,7 @@ class Run:
 
     def write_json(self, path: Path) -> None:
         """Write the run as JSON, for a later comparison."""
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_private(path, f"{json.dumps(asdict(self), indent=1, ensure_ascii=False)}\n".encode())
 
     @classmethod
     def read_json(cls, path: Traversable) -> Run:

@@ -10,6 +10,7 @@ from pathlib import Path
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.tools import KafkaTool, java_command
+from mockraft.serving.private_files import write_private
 from mockraft.wire import uuids
 
 __all__ = [
@@ -69,7 +70,7 @@ class KafkaServer(ChildProcess):
         """Write ``server.properties`` and return its path."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / "server.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in self.properties.items()))
+        write_private(path, "".join(f"{key}={value}\n" for key, value in self.properties.items()).encode())
         return path
 
     def format(self, *options: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.serving.private_files import write_private
 from mockraft.wire.client_security import ClientSecurity, read_properties
 from mockraft.wire.scram import ScramUser
 
@@ -93,8 +94,8 @@ class ListenerSecurity:
         is_plain = options.pop("plain_users", None) is not None
         if self.uses_sasl:
             users = self.directory / "users"
-            users.touch(0o600)
-            users.write_text(f"{self.user}={self.password}\n" if is_plain else f"{self._scram_user()}\n")
+            text = f"{self.user}={self.password}\n" if is_plain else f"{self._scram_user()}\n"
+            write_private(users, text.encode())
             options.pop("scram_users", None)
             options["sasl_enabled_mechanisms"] = self.mechanism
             options["plain_users_file" if is_plain else "scram_users_file"] = users
@@ -132,7 +133,7 @@ class ListenerSecurity:
         if self.uses_sasl:
             properties |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": self._login()}
         path = self.directory / name
-        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        write_private(path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode())
         return path
 
     def _tls(self, prefix: str, certificate: Certificate) -> dict[str, str]:

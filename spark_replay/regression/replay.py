@@ -91,6 +91,7 @@ class Options(NamedTuple):
         ignored: names of fields, or `Api:field`, that are not compared.
         security: TLS and SASL settings of the connections.
         answer_timeout_ms: how long to wait for a response beyond the request's own timeout.
+        show_secrets: if False, differences have `[hidden]`, and responses asterisks, in place of secrets.
     """
 
     order: str = CAUSAL
@@ -100,6 +101,7 @@ class Options(NamedTuple):
     ignored: Collection[str] = ()
     security: ClientSecurity | None = None
     answer_timeout_ms: int = ANSWER_TIMEOUT_MS
+    show_secrets: bool = False
 
 
 async def replay(
@@ -170,7 +172,7 @@ class _Run:
         self.options = options
         self.speed = options.speed if options.order not in (CAUSAL, CONNECTION) else None
         self.on_outcome = on_outcome
-        self.translation = Translation(options.rules or Rules(), known)
+        self.translation = Translation(options.rules or Rules(), known, show_secrets=options.show_secrets)
         self._connections: dict[tuple[int, int], KafkaConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Unfinished steps by number: time of the captured response, and a future set when the live one has come.

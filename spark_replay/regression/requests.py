@@ -25,8 +25,9 @@ _NO_OP = bytes.fromhex("01140000")
 class Translation:
     """Translate requests and compare responses, for one replay."""
 
-    def __init__(self, rules: Rules, known: Survey) -> None:
+    def __init__(self, rules: Rules, known: Survey, *, show_secrets: bool = False) -> None:
         self.rules = rules
+        self.show_secrets = show_secrets
         self.renaming = Renaming()
         self.readers = LogReaders(self.renaming)
         self.log = known.log
@@ -94,7 +95,7 @@ class Translation:
     def _compared(self, key: int, version: int, captured: Message, live: Message) -> list[Difference]:
         node = self.rules.response(key, version)
         found = diff(to_json(captured, version), to_json(live, version), node, self.renaming)
-        return [each.without_secrets() for each in found]
+        return list(found) if self.show_secrets else [each.without_secrets() for each in found]
 
 
 def _has_news(response: FetchResponse) -> bool:

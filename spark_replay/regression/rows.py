@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
-from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Outcome
+from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Options, Outcome
 from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
 from mockraft.wire.redaction.messages import masked_response
 
@@ -28,15 +28,15 @@ REPLAYED = pa.schema(
 """REPLAY_RESULTS with each row's DIFFS nested: a task returns both at once, since an exchange is sent only once."""
 
 
-def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, object]:
+def row_of(outcome: Outcome, run_id: str, session: str, options: Options) -> dict[str, object]:
     """Return one row of REPLAYED."""
-    captured = outcome.captured
+    captured, shows = outcome.captured, options.show_secrets
     found = [*outcome.differences, *outcome.excused]
     row: dict[str, object] = {
         **{name: getattr(captured, name) for name in captured._fields if name not in ("request", "response")},
         "run_id": run_id,
         "session": session,
-        "mode": mode,
+        "mode": options.order,
         "sent_ns": outcome.sent_ns or None,
         "recv_ns": outcome.received_ns or None,
         "captured_latency_ns": captured.latency_ns,
@@ -45,8 +45,8 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
         "detail": outcome.failure,
         "raw_equal": outcome.response == captured.response if outcome.status == OK else None,
         "equal": outcome.is_same if outcome.status != LEFT_OUT else None,
-        "captured_response": _shown(captured.response, captured),
-        "live_response": _shown(outcome.response, captured),
+        "captured_response": captured.response if shows else _hidden(captured.response, captured),
+        "live_response": outcome.response if shows else _hidden(outcome.response, captured),
         "differences": [_difference(each) for each in found],
     }
     if outcome.status not in (OK, LEFT_OUT):
@@ -55,7 +55,7 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
     return row
 
 
-def _shown(response: bytes | None, captured: Captured) -> bytes | None:
+def _hidden(response: bytes | None, captured: Captured) -> bytes | None:
     """Return a response with asterisks in place of secrets."""
     if response is None:
         return None

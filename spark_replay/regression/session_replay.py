@@ -90,7 +90,7 @@ def replayed(
         rows: list[dict[str, object]] = []
 
         def keep(outcome: Outcome) -> None:
-            rows.append(row_of(outcome, run.run_id, session, run.options.order))
+            rows.append(row_of(outcome, run.run_id, session, run.options))
             on_outcome(outcome)
             if len(rows) >= ROWS_AT_ONCE:
                 found.write(batch_of(rows))

@@ -1,4 +1,7 @@
-"""Two decoded responses side by side with their differences, and the commands that show their bytes; no secrets."""
+"""Two decoded responses side by side with their differences, and the commands that show their bytes.
+
+Secrets are hidden unless `show_secrets`.
+"""
 
 from __future__ import annotations
 
@@ -49,27 +52,27 @@ def api_name(api_key: int) -> str:
     return api_keys.NAMES.get(api_key, "unknown")
 
 
-def response_text(frame: bytes | None, api_key: int, api_version: int) -> str:
+def response_text(frame: bytes | None, api_key: int, api_version: int, *, show_secrets: bool = False) -> str:
     """Return a response as indented JSON, or why it cannot be decoded."""
     if frame is None:
         return "(no answer)"
     try:
         message = read_response(frame, api_key, api_version)
         version = min(api_version, message.max_version)
-        tree = to_json(masked(message), version)
+        tree = to_json(message if show_secrets else masked(message), version)
     except WireError as error:
         return f"(cannot be read: {error})"
     return _pretty(tree)
 
 
-def request_text(frame: bytes | None) -> str:
+def request_text(frame: bytes | None, *, show_secrets: bool = False) -> str:
     """Return a request as indented JSON, or why it cannot be decoded."""
     if frame is None:
         return ""
     try:
         request = parse_request(frame)
         message = request_class(request.api_key).read(frame[request.body_offset :], request.api_version)
-        tree = to_json(masked(message), request.api_version)
+        tree = to_json(message if show_secrets else masked(message), request.api_version)
     except WireError as error:
         return f"(cannot be read: {error})"
     return _pretty(tree)
@@ -97,14 +100,23 @@ def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> lis
 
 
 def decode_command(
-    frame: bytes | None, api_key: int, api_version: int, *, is_response: bool, verb: str = "decode"
+    frame: bytes | None,
+    api_key: int,
+    api_version: int,
+    *,
+    is_response: bool,
+    verb: str = "decode",
+    show_secrets: bool = False,
 ) -> str:
     """Return `mockraft decode` of a frame; empty if there is no frame or it is too long for a command."""
     if frame is None or len(frame) > HEX_BYTES_MAX:
         return ""
-    shown = masked_response(frame, api_key, api_version) if is_response else masked_request(frame)
+    shown = frame
+    if not show_secrets:
+        shown = masked_response(frame, api_key, api_version) if is_response else masked_request(frame)
     framed = len(shown).to_bytes(4, "big") + shown
-    what = f"--response {api_name(api_key)} --version {api_version} " if is_response else ""
+    what = "--show-secrets " if show_secrets else ""
+    what += f"--response {api_name(api_key)} --version {api_version} " if is_response else ""
     return f"mockraft {verb} {what}--frame {framed.hex()}"
 
 

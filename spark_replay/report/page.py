@@ -43,6 +43,7 @@ def write_report(
     replay: Path | None = None,
     title: str | None = None,
     on_error: OnError = "fail",
+    show_secrets: bool = False,
     on_rows: OnRows = lambda _, __, ___: None,
 ) -> dict[str, object]:
     """Write the report of tables or of captures and of their replay, and return its numbers as JSON.
@@ -55,6 +56,7 @@ def write_report(
         replay: a folder with the tables replay_results and diffs.
         title: the page's heading.
         on_error: damage in captures raises SourceError (`fail`), or is counted and reading continues behind it.
+        show_secrets: show passwords, keys, tokens and sensitive configs, unless the tables hide them already.
         on_rows: called with progress.
 
     Raises:
@@ -73,9 +75,10 @@ def write_report(
         traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows, on_error)
     content: dict[str, object] = {"sources": _sources(tables, captures, replay)}
     if traffic is not None:
-        content |= _traffic(traffic, frames)
+        content |= _traffic(traffic, frames, show_secrets=show_secrets)
     if replayed is not None and replay is not None:
-        content |= _replay(replayed, replay, frames, [str(path) for path in captures], sorted(ports))
+        content |= _replay(replayed, replay, frames, show_secrets=show_secrets)
+        content["replay_command"] = replay_command([str(path) for path in captures], sorted(ports))
     content["title"] = title or ("Replay results" if replayed else "Captured Kafka traffic")
     summary = _summary(content)
     if traffic is not None:
@@ -89,7 +92,7 @@ def _sources(tables: Path | None, captures: Sequence[Path], replay: Path | None)
     return [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
 
 
-def _traffic(traffic: Traffic, frames: Frames) -> dict[str, object]:
+def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[str, object]:
     pairs = sections.pairing(traffic)
     paired = pairs.get("paired", 0) + pairs.get("acks0", 0)
     brokers, alarm_ns = sections.brokers_by_silence(traffic)
@@ -115,14 +118,12 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, object]:
         "clients": shown,
         "other_requests": others,
         "not_read": sections.not_read(traffic),
-        "unread": sections.unread(traffic, frames),
+        "unread": sections.unread(traffic, frames, show_secrets=show_secrets),
     }
 
 
-def _replay(
-    replayed: Replayed, folder: Path, frames: Frames, captures: list[str], ports: list[int]
-) -> dict[str, object]:
-    examples = replay_sections.decoded_examples(replayed, folder, frames)
+def _replay(replayed: Replayed, folder: Path, frames: Frames, *, show_secrets: bool) -> dict[str, object]:
+    examples = replay_sections.decoded_examples(replayed, folder, frames, show_secrets=show_secrets)
     used = {kind for (_, _, kind), _ in replayed.found[: replay_sections.PLACES_MAX]}
     return {
         "replay": replay_sections.replay_totals(replayed),
@@ -131,7 +132,6 @@ def _replay(
         "examples": examples,
         "anchors": {(each["session"], each["number"]): f"example-{at}" for at, each in enumerate(examples, 1)},
         "rules": replay_sections.rules(replayed, rules_of(folder)),
-        "replay_command": replay_command(captures, ports),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, 
     return {"fired": sorted(fired_rows, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
 
 
-def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list[dict[str, object]]:
+def decoded_examples(
+    replayed: Replayed, folder: Path, requests: Frames, *, show_secrets: bool
+) -> list[dict[str, object]]:
     """Return the examples with request and both responses decoded, and commands that show the same.
 
     Raises SourceError.
@@ -124,7 +127,8 @@ def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list
         answer = answers.get(exchange)
         if exchange not in by_exchange and answer is not None:
             request = requests.get((row["conn_id"], row["incarnation"], row["request_frame_no"], False))
-            example = _example(answer, request, _counted(replayed, answer["api_key"]))
+            counted = _counted(replayed, answer["api_key"])
+            example = _example(answer, request, counted, show_secrets=show_secrets)
             by_exchange[exchange] = example | {"places": places[exchange]}
         places[exchange].append(
             {"path": row["path"], "kind": kind, "expected": row["expected"], "actual": row["actual"]}
@@ -137,21 +141,25 @@ def _counted(replayed: Replayed, key: int) -> list[str]:
     return [""] if key == api_keys.ENVELOPE else [path for (of, path, _), _ in replayed.found if of == key]
 
 
-def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) -> dict[str, object]:
+def _example(
+    answer: dict[str, Any], request: bytes | None, counted: list[str], *, show_secrets: bool
+) -> dict[str, object]:
     key, version = answer["api_key"], answer["api_version"]
     captured, live = answer["captured_response"], answer["live_response"]
+    decode = partial(decode_command, api_key=key, api_version=version, show_secrets=show_secrets)
     commands = [
-        Command("the request", decode_command(request, key, version, is_response=False)),
-        Command("the captured response", decode_command(captured, key, version, is_response=True)),
-        Command("the live response", decode_command(live, key, version, is_response=True)),
+        Command("the request", decode(request, is_response=False)),
+        Command("the captured response", decode(captured, is_response=True)),
+        Command("the live response", decode(live, is_response=True)),
     ]
-    lines = side_by_side(response_text(captured, key, version), response_text(live, key, version), counted)
+    left, right = (response_text(each, key, version, show_secrets=show_secrets) for each in (captured, live))
+    lines = side_by_side(left, right, counted)
     return {
         "api": api_name(key),
         "version": version,
         "session": answer["session"],
         "number": answer["number"],
-        "request": request_text(request),
+        "request": request_text(request, show_secrets=show_secrets),
         "lines": [(line, noted(line.left), noted(line.right)) for line in lines],
         "commands": [command for command in commands if command.text],
     }

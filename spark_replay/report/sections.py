@@ -228,13 +228,15 @@ def damaged(traffic: Traffic) -> dict[str, int]:
     }
 
 
-def unread(traffic: Traffic, frames: Frames) -> list[dict[str, object]]:
+def unread(traffic: Traffic, frames: Frames, *, show_secrets: bool = False) -> list[dict[str, object]]:
     """Return one example of each kind of frame that did not decode or round-trip."""
     rows: list[dict[str, object]] = []
     for (key, version, is_response, status), row in traffic.examples.items():
         frame = frames.get(frame_key(row))
         ends = [f"{row['client']}:{row['client_port']}", f"{row['server']}:{row['server_port']}"]
-        command = decode_command(frame, key, version, is_response=is_response, verb="explain")
+        command = decode_command(
+            frame, key, version, is_response=is_response, verb="explain", show_secrets=show_secrets
+        )
         rows.append(
             {
                 "api": api_name(key),

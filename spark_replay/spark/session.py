@@ -23,6 +23,8 @@ SETTINGS = {
     # a row of runs is 10 kB to some megabytes: batches are limited by bytes, which also limits workers' memory
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    # tables can hold secrets: files are private, as all that mockraft writes
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.ARROW_NUM_THREADS": "1",
 }

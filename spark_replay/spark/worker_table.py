@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from mockraft.serving.private_files import DIRECTORY_MODE, opener
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from pyspark.sql import DataFrame, SparkSession
 
@@ -65,7 +66,7 @@ class WorkerTable(NamedTuple):
         """
         attempts = out.absolute().with_name(f".{out.name}.being-written")
         shutil.rmtree(attempts, ignore_errors=True)
-        attempts.mkdir(parents=True)
+        attempts.mkdir(DIRECTORY_MODE, parents=True)
         try:
             write = partial(_write_part, self.make, self.schema, str(attempts))
             written = sorted(self.source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
@@ -76,7 +77,7 @@ class WorkerTable(NamedTuple):
 
     def _put_in_place(self, attempts: Path, files: list[str], out: Path) -> None:
         table, before = attempts / "table", attempts / "before"
-        table.mkdir()
+        table.mkdir(DIRECTORY_MODE)
         for number, file in enumerate(files):
             try:
                 (attempts / file).rename(table / f"part-{number:05}.parquet")
@@ -152,7 +153,7 @@ def _write_groups(batches: Batches, schema: pa.Schema, file: Path) -> int:
     repeated = [field.name for field in schema if field.type != pa.binary()]
     total = rows = size = 0
     group: list[pa.RecordBatch] = []
-    with pq.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
+    with open(file, "wb", opener=opener) as out, pq.ParquetWriter(out, schema, use_dictionary=repeated) as writer:
         for batch in batches:
             group.append(batch)
             rows += batch.num_rows

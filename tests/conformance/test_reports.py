@@ -97,6 +97,15 @@ def test_html_report_is_complete_and_self_contained(found: Run, tmp_path: Path) 
     assert "http" not in text
 
 
+def test_reports_are_private_files(found: Run, tmp_path: Path) -> None:
+    write_html(found, tmp_path / "run.html")
+    write_junit(found, tmp_path / "run.xml")
+    found.write_json(tmp_path / "run.json")
+    assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == dict.fromkeys(
+        ("run.html", "run.xml", "run.json"), 0o600
+    )
+
+
 def test_without_jinja_the_report_explains_how_to_install_it(
     found: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

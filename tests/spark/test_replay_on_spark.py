@@ -63,6 +63,7 @@ def test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference(
             spark, table_of(spark, changed), run, str(tmp_path / "a"), on_progress=lambda *now: result.append(now)
         )
         report: dict[str, Any] = summarise(first, rules)
+    assert {each.stat().st_mode & 0o777 for each in (tmp_path / "a").rglob("*.parquet")} == {0o600}
     assert (report["sessions"], report["different"]) == (1, 1)
     (finding,) = report["differences"]
     assert (finding["api"], finding["path"], finding["kind"], finding["count"]) == (

@@ -53,6 +53,8 @@ def test_frames_that_workers_write_are_those_of_the_dataframe(
     assert read.schema == to_spark_schema(FRAMES)
     assert in_order(read.toArrow()) == in_order(table.dataframe().toArrow())
     assert {each.name for each in tmp_path.iterdir()} == {"frames"}
+    assert (tmp_path / "frames").stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in (tmp_path / "frames").glob("*.parquet")} == {0o600}
 
 
 def test_a_table_replaces_the_one_before_only_when_all_of_it_is_there(

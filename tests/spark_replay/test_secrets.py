@@ -6,19 +6,27 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from mockraft import Controller
 from mockraft.spark_replay.decoding import decode_frames
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
 from mockraft.spark_replay.recorded_stubs import stubs_of
 from mockraft.spark_replay.recording import Recording, TrafficRecorder
+from mockraft.spark_replay.regression import targets
+from mockraft.spark_replay.regression.captured import to_batch
 from mockraft.spark_replay.regression.diff import CHANGED, MISSING, Difference
+from mockraft.spark_replay.regression.replay import Options
+from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.report.examples import decode_command, request_text, response_text
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import parse_request, write_request, write_response
 from mockraft.wire.messages import incremental_alter_configs_request as alter
 
+from ..commands.cli import invoke
 from .decoding.conftest import frame_table, request_frame, response_frame
 
 SECRET = "hunter2"
@@ -118,6 +126,28 @@ def test_recorded_files_hide_secrets_and_are_private(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
         sizes.append(len(data))
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("words", [(), ("--show-secrets",)])
+def test_replays_and_their_reports_show_secrets_only_on_request(tmp_path: Path, words: tuple[str, ...]) -> None:
+    capture, folder, page, summary = (tmp_path / name for name in ("run.pcapng", "replayed", "r.html", "r.json"))
+    record(Recording(capture, show_secrets=True))
+    exchanges = to_batch(read_exchanges(capture, {2}))
+    tables = {"replay_results": b"", "diffs": b""}
+    with Controller.sync() as controller:
+        target = targets.Endpoint(controller.host, controller.port)
+        run = Run("r", target, Options(show_secrets=bool(words)))
+        for number, batches in enumerate(replay_session([exchanges], run, "s")):
+            for name, batch in zip(tables, batches, strict=True):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                pq.write_table(pa.Table.from_batches([batch]), folder / name / f"{number}.parquet")
+                tables[name] += repr(batch.to_pylist()).encode()
+    given = ("--captures", capture, "--ports", 2, "--replay", folder, "--html", page, "--json", summary)
+    assert invoke("spark", "report", *given, *words).exit_code == 0
+    outputs = [*tables.values(), page.read_bytes(), summary.read_bytes()]
+    texts = (SECRET.encode(), b"aHVudGVyMg==", SECRET.encode().hex().encode())
+    assert [any(text in output for text in texts) for output in outputs] == [bool(words)] * len(outputs)
+    assert [path.stat().st_mode & 0o777 for path in (page, summary)] == [0o600, 0o600]
 
 
 def test_stubs_of_recorded_exchanges_hide_secrets() -> None:

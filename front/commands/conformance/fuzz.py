@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import end
+from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
     from mockraft.conformance.fuzz.steps import Step
@@ -72,7 +73,9 @@ def fuzz(options: Options) -> None:
         return
     typer.echo(differential.text_of(report.finding))
     if options.save is not None:
-        options.save.write_text("\n".join(differential.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
+        write_private(
+            options.save, "".join(f"{line}\n" for line in differential.lines_of(report.finding.steps)).encode()
+        )
     if options.replay is None:
         id_options = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
         typer.echo(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 from mockraft.commands.option_fields import option, required
 from mockraft.commands.refusals import blaming
+from mockraft.serving.private_files import DIRECTORY_MODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +87,7 @@ def writable_folder(out: str) -> None:
     """Create the folder of --out, unless it is a URL. Raises BadParameter if that is not possible."""
     try:
         if "://" not in out:
-            Path(out).mkdir(parents=True, exist_ok=True)
+            Path(out).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"cannot create the folder {out}: {error.strerror}", param_hint="--out") from None
 

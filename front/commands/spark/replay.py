@@ -77,6 +77,7 @@ class ReplayOptions(SparkOptions):
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
     html: Path | None = option(None, "--html", help="Write the report as an HTML page.")
+    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
     master: str = option("local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
 
 
@@ -94,7 +95,13 @@ def replay(options: ReplayOptions) -> None:
     if options.order not in ORDERS:
         raise typer.BadParameter(f"{options.order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
     kept = api_filter(options.filters)
-    how = Options(order=options.order, speed=options.speed, rules=rules_of(options.rules), kept=kept)
+    how = Options(
+        order=options.order,
+        speed=options.speed,
+        rules=rules_of(options.rules),
+        kept=kept,
+        show_secrets=options.show_secrets,
+    )
     run = Run(uuid.uuid4().hex[:12], target_of(options.target, options.target_python), how)
     baseline, out = options.baseline, options.out
     earlier: Run | str | None = baseline
@@ -115,7 +122,7 @@ def replay(options: ReplayOptions) -> None:
         found = _on_spark(spark, files, source, run, earlier, folder, progress)
         if options.html is not None:
             progress.step(f"writing {options.html}")
-            _write_html(options.html, files, options.ports, folder)
+            _write_html(options.html, files, folder, options)
     if not found["apis"] and not found["leftOut"]:
         raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
     write_json("spark replay", options.json_file, found)
@@ -211,12 +218,13 @@ def _exit_of(error: Exception) -> Exception:
     return error
 
 
-def _write_html(path: Path, files: list[str], ports: str | None, out: str) -> None:
+def _write_html(path: Path, files: list[str], out: str, options: ReplayOptions) -> None:
     from mockraft.spark_replay.report.page import write_report
 
-    servers = [int(each) for each in (ports or "").split(",") if each.strip()]
+    servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
+    captures, show_secrets = [Path(each) for each in files], options.show_secrets
     try:
-        write_report(path, captures=[Path(each) for each in files], ports=servers, replay=Path(out))
+        write_report(path, captures=captures, ports=servers, replay=Path(out), show_secrets=show_secrets)
     except OSError as error:
         end("spark replay", f"cannot write {path}: {error}", BAD_OPTION)
 

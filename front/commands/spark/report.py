@@ -57,6 +57,7 @@ class ReportOptions:
         "fail", "--on-error", help="For damaged captures: fail, or skip (count the damage and continue)."
     )
     json_file: Path | None = option(None, "--json", help="Write the numbers to this file too; - for stdout.")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
     strict: bool = option(False, "--strict", help="Exit with code 1 if a frame or response differs.")
 
 
@@ -95,6 +96,7 @@ def report(options: ReportOptions) -> None:
                 replay=options.replay,
                 title=options.title,
                 on_error=options.on_error,
+                show_secrets=options.show_secrets,
                 on_rows=on_rows,
             )
     except SourceError as error:
