@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
+import os
 import signal
 import statistics
 import sys
@@ -11,6 +13,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from watched_processes import kill_children
 
 OURS, THEIRS = "mockraft", "Kafka 4.3.1's controller"
 Cell = str | int | float
@@ -106,11 +110,28 @@ class Result:
         return "\n".join(lines)
 
 
+def end_on_signals() -> None:
+    """Exit at the first SIGINT, SIGTERM or SIGHUP, and kill the processes that the interrupted blocks have left.
+
+    Further signals are ignored: Ctrl-C reaches a benchmark twice, from the terminal and as the SIGTERM of run.py.
+    """
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end(number: int, _: object) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        atexit.register(kill_children, os.getpid())
+        sys.exit(128 + number)
+
+    for each in signals:
+        signal.signal(each, end)
+
+
 def argument_parser(
     description: str | None, quick: str = "", rounds: tuple[int, str] | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser with --json and, if they are explained, --quick and --rounds; SIGTERM ends what was started."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    """Return a parser with --json and, if they are explained, --quick and --rounds; a signal ends what was started."""
+    end_on_signals()
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     if quick:
         parser.add_argument("--quick", action="store_true", help=quick)

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from picture import draw
-from result import Result
+from result import Result, end_on_signals
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -40,6 +40,7 @@ BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "
 
 
 def main() -> int:
+    end_on_signals()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("only", nargs="*", metavar="BENCHMARK", help="default: all")
     parser.add_argument("--write", action="store_true", help="write their sections; keep the others")

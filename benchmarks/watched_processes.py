@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,12 +66,17 @@ class PeakMemory:
 
 def kill_tree(pid: int) -> None:
     """End a process and all that it started."""
-    try:
-        root = psutil.Process(pid)
-        for each in [*root.children(recursive=True), root]:
-            each.kill()
-    except psutil.NoSuchProcess:
-        return
+    kill_children(pid)
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(pid).kill()
+
+
+def kill_children(pid: int) -> None:
+    """End all that a process started."""
+    with suppress(psutil.NoSuchProcess):
+        for each in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 def run(command: Sequence[str], timeout_s: float) -> Taken:

@@ -1,0 +1,53 @@
+"""Benchmarks that are ended by signals leave no process behind."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from mockraft.kafka.child_process import wait_until
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+QUORUM = """
+import signal, sys
+from pathlib import Path
+from failover import OURS, quorum
+from result import end_on_signals
+
+end_on_signals()
+with quorum(OURS, Path(sys.argv[1])) as controllers:
+    print(*(each.pid for each in controllers.values()), file=sys.stderr, flush=True)
+    signal.pause()
+"""
+WATCHED = """
+import sys
+from result import end_on_signals
+from watched_processes import run
+
+end_on_signals()
+run(["bash", "-c", "sleep 600 & echo $$ $! > /proc/$PPID/fd/2; wait"], 600)
+"""
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.parametrize("program", [QUORUM, WATCHED], ids=["quorum", "watched command"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_what_a_benchmark_started(tmp_path: Path, program: str, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, cwd=BENCHMARKS, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        started = [int(each) for each in process.stderr.readline().split()]
+        assert len(started) > 1
+        assert not any(map(has_ended, started))
+        for each in (number, signal.SIGTERM):  # run.py sends the second one
+            process.send_signal(each)
+    assert process.returncode == 128 + number
+    wait_until(lambda: all(map(has_ended, started)), 10, f"the end of {started}")
