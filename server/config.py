@@ -30,7 +30,8 @@ class ControllerConfig:
     Times are milliseconds, sizes bytes. `release` ("3.9") is the Kafka release whose controller it is; `api_versions`
     changes the offered versions of single APIs, by key; None hides the API. `metadata_version` is a feature level (7 is
     3.3-IV3, 30 is 4.3-IV0), 0 the newest of the release; `features` are levels of a new log that are not its defaults,
-    and `unstable_feature_versions_enable` allows levels that are not ready in that release. `kraft_version` None is the
+    and `unstable_feature_versions_enable` allows levels that are not ready in that release, which ApiVersions names
+    only with `unstable_api_versions_enable`. `kraft_version` None is the
     one that the metadata version has by default: 0 before 3.9. `port` is
     the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it listens on) go
     into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory. `initial_state` is a
@@ -85,6 +86,9 @@ class ControllerConfig:
     )
     unstable_feature_versions_enable: bool = option(
         False, "Cluster", "Allow feature levels that are not ready in the release (unstable.feature.versions.enable)."
+    )
+    unstable_api_versions_enable: bool = option(
+        False, "Cluster", "Also name levels that are not ready in ApiVersions (unstable.api.versions.enable)."
     )
     release: str = option(
         DEFAULT, "Cluster", "Be the controller of this Kafka release: 3.7 to 4.4. Default: the newest that is complete."

@@ -58,7 +58,8 @@ class _Offer(ApiVersionsResponse):
     __slots__ = ("_written",)
 
     def __init__(self, ctx: RequestContext, controller: Controller, finalized: tuple[tuple[str, int], ...]) -> None:
-        features = controller.supported_features()
+        # SimpleApiVersionManager takes the features by this option, not by unstable.feature.versions.enable.
+        features = controller.release.feature_ranges(unstable=controller.config.unstable_api_versions_enable)
         super().__init__(
             api_keys=_listed(ctx, controller),
             supported_features=[

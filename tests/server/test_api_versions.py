@@ -22,7 +22,7 @@ from mockraft.wire.messages.describe_cluster_response import DescribeClusterBrok
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
-from .conftest import OFFERED, allocation_api
+from .conftest import OFFERED, allocation_api, controller_in_memory
 
 SUPPORTED = {
     "metadata.version": (7, 30),
@@ -62,6 +62,17 @@ def test_features_equal_those_of_a_real_controller(rig: Any) -> None:
     assert all(f.min_version_level == f.max_version_level for f in finalized)
     assert response.finalized_features_epoch == 11
     assert response.zk_migration_ready is False
+
+
+@pytest.mark.parametrize(("option", "highest"), [("unstable_feature", 30), ("unstable_api", 31)])
+def test_names_levels_that_are_not_ready_for_unstable_api_versions_alone(
+    make_rig: Any, option: str, highest: int
+) -> None:
+    options: dict[str, Any] = {f"{option}_versions_enable": True}
+    rig = make_rig(controller=controller_in_memory(ControllerConfig(release="4.3", **options)))
+    response = rig.ask(rig.connect(), java_client(), 4)
+    levels = {feature.name: feature.max_version for feature in response.supported_features}
+    assert levels["metadata.version"] == highest
 
 
 def test_leaves_features_that_may_be_0_out_below_version_4(rig: Any) -> None:

@@ -50,6 +50,7 @@ final class MockraftProcess {
 
     private static final Map<String, String> SWITCHES = Map.of(
             "allow.everyone.if.no.acl.found", "allow-everyone-if-no-acl-found",
+            "unstable.api.versions.enable", "unstable-api-versions-enable",
             "unstable.feature.versions.enable", "unstable-feature-versions-enable");
 
     private final KafkaConfig config;
