@@ -34,6 +34,17 @@ def test_an_area_is_run_and_summed_up(bootstrap: str, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 500 for path in files.values())
 
 
+def test_a_level_is_run_and_summed_up_for_publication(bootstrap: str, tmp_path: Path) -> None:
+    page = tmp_path / "result.md"
+    done = mockraft("conformance", "--bootstrap", bootstrap, "--level", "core", "--area", "log", "--summary", str(page))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| Level | core: brokers run on it" in page.read_text()
+    assert "| Failed | 0 |" in page.read_text()
+    listed = mockraft("conformance", "--list", "--level", "core", "--area", "log").stdout
+    assert "[must," in listed
+    assert "[should," not in listed
+
+
 def test_a_kept_run_and_a_living_controller_are_compared_with(bootstrap: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     again = ("conformance", "--bootstrap", bootstrap, "--area", "producer ids")
@@ -82,6 +93,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
         (("--bootstrap", "127.0.0.1:1"), 3, "Is a controller listening there?"),
         (("--bootstrap", "127.0.0.1:1", "--area", "none"), 2, "there is no area"),
         (("--bootstrap", "127.0.0.1:1", "--only", "no such case"), 2, "no case is called so"),
+        (("--bootstrap", "127.0.0.1:1", "--level", "core", "--area", "quorum"), 2, "level core has no case"),
         (("--bootstrap", "127.0.0.1:1", "--against", "nothing"), 2, "nor one of: kafka-3.7.2, kafka-3.8.1"),
         (("--bootstrap", "127.0.0.1:1", "--against", __file__), 2, "is no conformance run"),
     ],

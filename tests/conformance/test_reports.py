@@ -3,14 +3,17 @@
 import builtins
 import dataclasses
 import xml.etree.ElementTree as ET
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.conformance_level import Level
 from mockraft.conformance.failure_text import lines
 from mockraft.conformance.html_report import NoTemplatesError, write_html
 from mockraft.conformance.junit import write_junit
+from mockraft.conformance.summary import as_markdown
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 
 STORY = [{"api": "CreateTopics v7", "request": {"timeoutMs": 1}, "answer": {"errorCode": 41}}]
@@ -119,6 +122,26 @@ def test_without_jinja_the_report_explains_how_to_install_it(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(NoTemplatesError, match=r"pip install 'mockraft\[conformance\]'"):
         write_html(found, tmp_path / "run.html")
+
+
+def test_summary_has_what_may_be_published(found: Run) -> None:
+    text = as_markdown(found, Level.CORE, on=date(2026, 1, 2))
+    facts = dict(line.strip("| ").split(" | ") for line in text.splitlines()[4:13])
+    assert facts["Release"] == "Kafka 4.3, metadata.version 30"
+    assert facts["Level"] == f"core: {Level.CORE.meaning}"
+    assert facts["Verdict"] == "not met"
+    assert [facts[name] for name in ("Passed", "Failed", "Not applicable", "Date")] == ["1", "1", "1", "2026-01-02"]
+    assert "| log | 0 | 1 | 1 |" in text
+    assert "| topics: bad | the answer: � & &lt;i> | KIP-0 |" in text
+    assert "| log: known (known difference: no-fsync) | r | KIP-0 |" in text
+    assert found.target not in text
+
+
+@pytest.mark.parametrize(("is_selection", "verdict"), [(False, "met"), (True, "not judged: a selection of its cases")])
+def test_summary_of_a_selection_is_no_verdict(found: Run, is_selection: bool, verdict: str) -> None:
+    good = dataclasses.replace(found, verdicts=[found.verdicts[0]])
+    text = as_markdown(good, Level.FULL, on=date(2026, 1, 2), is_selection=is_selection)
+    assert f"| Verdict | {verdict} |" in text
 
 
 def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:

@@ -4,7 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from mockraft.commands.conformance.command import ABOUT
 from mockraft.conformance.case import ELR, Rank
+from mockraft.conformance.conformance_level import Level
 from mockraft.conformance.documents.marked_text import marked, replace_marked
 from mockraft.conformance.documents.parity_table import LEVELS, column
 from mockraft.conformance.suite import AREAS, all_cases
@@ -63,3 +65,17 @@ def test_only_the_marked_part_is_rewritten() -> None:
     for do in (marked, lambda text: replace_marked(text, "")):
         with pytest.raises(ValueError, match="no marks"):
             do("no marks here")
+
+
+def test_levels_contain_each_other() -> None:
+    core, full, quorum = ({case.name for case in all_cases() if level.has(case)} for level in Level)
+    assert set() < core < full < quorum == {case.name for case in all_cases()}
+    assert {case.area for case in all_cases() if case.name in quorum - full} == {"quorum"}
+    assert {case.rank for case in all_cases() if case.name in core} == {Rank.MUST}
+
+
+def test_help_and_page_have_the_meanings_of_the_levels() -> None:
+    page = DOCUMENT.read_text()
+    for level in Level:
+        assert f"  {level:<7} {level.meaning}\n" in ABOUT
+        assert f"| {level} | {level.meaning} |" in page

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from mockraft.commands.conformance import fuzz
@@ -35,6 +35,13 @@ run it against a cluster that you need: it registers brokers, creates topics and
   mockraft conformance --bootstrap kafka:9093 --json kafka.json
   mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
   mockraft conformance --bootstrap mine:9093 --against kafka-3.9.2
+  mockraft conformance --bootstrap mine:9093 --level core --summary conformance.md
+
+\b
+Levels, each with the cases of those before it:
+  core    brokers run on it and lose no data: the cases of rank must, without the area quorum
+  full    brokers and tools also get Kafka's answers and texts: all cases without the area quorum
+  quorum  other controllers vote with it and follow it, too: all cases
 
 Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
 """
@@ -47,6 +54,7 @@ class Options:
 
     bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
     cluster_id: str | None = option(None, help="The cluster's id. Default: the controller's.")
+    level: Literal["core", "full", "quorum"] = option("quorum", help="Only the cases of this level; see above.")
     area: list[str] | None = option(None, "--area", help="Only this area; may be repeated. --list has them.")
     only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
     list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
@@ -56,6 +64,9 @@ class Options:
     seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
     junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")
     json_file: Path | None = option(None, "--json", help="Write the run to this file, for --against.")
+    summary_file: Path | None = option(
+        None, "--summary", help="Write a page to publish (Markdown): release, level, passed, failed, not applicable."
+    )
     html_file: Path | None = option(None, "--html", help="Write an HTML report (needs mockraft[conformance]).")
     against: str | None = option(
         None,
@@ -98,7 +109,7 @@ def conformance(context: typer.Context, options: Options) -> None:
 
     if context.invoked_subcommand is not None:
         return
-    cases = _chosen(options.area or [], options.only or [], options.disruptive)
+    cases = _chosen(options)
     screen = Screen()
     if options.list_cases:
         screen.list_cases(cases)
@@ -234,20 +245,25 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
             typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
 
 
-def _chosen(areas: list[str], only: list[str], disruptive: bool) -> list[Case]:
+def _chosen(options: Options) -> list[Case]:
+    from mockraft.conformance.conformance_level import Level
     from mockraft.conformance.suite import AREAS, all_cases
 
+    areas, only = options.area or [], options.only or []
     if unknown := [each for each in areas if each not in AREAS]:
         raise typer.BadParameter(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", param_hint="--area")
+    level = Level(options.level)
     chosen = [
         case
         for case in all_cases()
-        if (not areas or case.area in areas)
+        if level.has(case)
+        and (not areas or case.area in areas)
         and (not only or any(text.lower() in case.name.lower() for text in only))
-        and (disruptive or not case.disruptive)
+        and (options.disruptive or not case.disruptive)
     ]
     if not chosen:
-        raise typer.BadParameter("no case is called so; --list has the names", param_hint="--only")
+        message = "no case is called so; --list has the names" if only else f"level {level} has no case of this area"
+        raise typer.BadParameter(message, param_hint="--only" if only else "--level")
     return chosen
 
 
@@ -271,10 +287,17 @@ def _kept(against: str | None) -> Run | None:
 
 
 def _write(found: Run, other: Run | None, options: Options) -> None:
+    from datetime import UTC, datetime
+
+    from mockraft.conformance.conformance_level import Level
     from mockraft.conformance.html_report import NoTemplatesError, write_html
     from mockraft.conformance.junit import write_junit
+    from mockraft.conformance.summary import write_summary
 
     try:
+        if options.summary_file is not None:
+            level, is_selection = Level(options.level), bool(options.area or options.only)
+            write_summary(found, level, options.summary_file, on=datetime.now(UTC).date(), is_selection=is_selection)
         if options.junit_file is not None:
             write_junit(found, options.junit_file)
         if options.json_file is not None:

@@ -1,0 +1,52 @@
+"""A run as a Markdown page that can be published: the release that the controller equals, and how far."""
+
+from __future__ import annotations
+
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+from mockraft.conformance.conformance_level import Level
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+
+def write_summary(found: Run, level: Level, path: Path, *, on: date, is_selection: bool = False) -> None:
+    """Write the page; `is_selection` says that not all cases of the level were run. It names no address or id."""
+    path.write_text(as_markdown(found, level, on=on, is_selection=is_selection), encoding="utf-8")
+
+
+def as_markdown(found: Run, level: Level, *, on: date, is_selection: bool = False) -> str:
+    """Return the page: release, level, counts by area, and each failure."""
+    count = found.count()
+    known = len(found.failures) - len(found.unexplained)
+    verdict = "not judged: a selection of its cases" if is_selection else "not met" if found.unexplained else "met"
+    facts = {
+        "Release": f"{found.release}, metadata.version {found.metadata_version}",
+        "Level": f"{level}: {level.meaning}",
+        "Verdict": verdict,
+        "Passed": count[Outcome.PASSED],
+        "Failed": len(found.unexplained),
+        **({"Known differences of mockraft": known} if known else {}),
+        "Not applicable": count[Outcome.NOT_APPLICABLE],
+        "Date": on.isoformat(),
+        "Suite": f"mockraft {version('mockraft')}, {len(found.verdicts)} cases",
+    }
+    lines = ["# KRaft controller conformance", "", "| | |", "| --- | --- |"]
+    lines += [f"| {name} | {_cell(str(value))} |" for name, value in facts.items()]
+    lines += ["", "| Area | passed | failed | not applicable |", "| --- | --- | --- | --- |"]
+    for area in found.areas:
+        of_area = found.count(area)
+        lines.append(f"| {area} | " + " | ".join(str(of_area[each]) for each in Outcome) + " |")
+    if found.failures:
+        lines += ["", "| Failed case | Reason | Source |", "| --- | --- | --- |", *map(_failure, found.failures)]
+    return "\n".join(lines) + "\n"
+
+
+def _failure(verdict: Verdict) -> str:
+    known = f" (known difference: {verdict.known_difference})" if verdict.known_difference else ""
+    return f"| {verdict.area}: {_cell(verdict.name)}{known} | {_cell(verdict.reason)} | {_cell(verdict.source)} |"
+
+
+def _cell(text: str) -> str:
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(text.split()))
+    return shown.replace("|", "\\|").replace("<", "&lt;")
