@@ -19,7 +19,8 @@ def copy_piece(current: ReplicaLog, future: ReplicaLog) -> int:
     The future log is truncated first when the current log has been truncated meanwhile.
     """
     align(current, future)
-    records = current.read(future.end_offset, PIECE_BYTES_MAX)
+    # The future log may begin before the current one, with the batch that contains the start offset.
+    records = current.read(max(future.end_offset, current.start_offset), PIECE_BYTES_MAX)
     if records:
         future.append_as_follower(records)
     future.high_watermark = current.high_watermark

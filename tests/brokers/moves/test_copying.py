@@ -4,7 +4,7 @@ import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.moves.copying import _common_end as common_end
-from mockraft.brokers.moves.copying import copy_piece, has_caught_up
+from mockraft.brokers.moves.copying import align, copy_piece, has_caught_up
 
 from ..log_dirs.conftest import batch
 
@@ -63,3 +63,17 @@ def test_a_log_that_begins_elsewhere_is_copied_anew(start: int) -> None:
     (current if start == 5 else future).truncate_fully_at(start)
     copy_piece(current, future)
     assert (future.start_offset, future.end_offset) == (current.start_offset, current.end_offset)
+
+
+def test_a_log_that_begins_within_a_batch_is_copied_from_that_batch_on() -> None:
+    current, future = log_of("current"), log_of("future")
+    for _ in range(2):
+        current.append_as_leader(batch("x", "y"), 1, 0)
+    current.high_watermark = 4
+    current.advance_start_offset(3)
+    align(current, future)
+    assert (future.start_offset, future.end_offset) == (2, 2)
+    copy_piece(current, future)
+    assert (future.start_offset, future.end_offset) == (3, 4)
+    assert future.read(3, 1000) == current.read(3, 1000)
+    assert has_caught_up(current, future)
