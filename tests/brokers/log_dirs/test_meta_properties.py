@@ -204,7 +204,7 @@ def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("second", ["2 5", "3 5", "4 6"])
+@pytest.mark.parametrize("second", ["2 5", "2 8", "3 5", "3 8", "4 6"])
 def test_epochs_that_do_not_ascend_are_refused(second: str) -> None:
     disk = disk_with("c", f"0\n2\n3 7\n{second}\n".encode())
     with pytest.raises(OSError, match="line 4: epochs and offsets do not ascend"):

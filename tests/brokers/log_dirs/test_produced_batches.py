@@ -77,3 +77,15 @@ def test_an_empty_range_of_offsets_is_refused() -> None:
 def test_a_count_that_is_not_positive_is_refused(count: int) -> None:
     uncounted = changed(batch(b"a"), ">i", 57, count)
     assert refusal(lambda: check(uncounted))[1] == f"Invalid reported count for record batch: {count}"
+
+
+def test_the_longest_batch_is_incomplete_and_a_longer_one_fails() -> None:
+    records = batch(b"a")
+
+    def with_length(length: int) -> bytes:
+        return records[:8] + length.to_bytes(4, "big") + records[12:]
+
+    assert read_produced(with_length((1 << 31) - 13)) == []
+    with pytest.raises(LogError) as refused:
+        read_produced(with_length((1 << 31) - 12))
+    assert refused.value.error_code == error_codes.UNKNOWN_SERVER_ERROR

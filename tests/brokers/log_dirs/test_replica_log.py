@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from crc32c import crc32c
 from mockraft.brokers.disks.disk import Disk
-from mockraft.brokers.log_dirs.batch_headers import read_header
+from mockraft.brokers.log_dirs.batch_headers import CorruptBatchError, read_header, scan, stamp
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
@@ -278,7 +278,7 @@ def test_log_is_renamed_and_removed_and_then_refuses_calls(log: ReplicaLog, disk
     assert everything(log) == [(0, "a")]
     log.remove()
     assert disk.names() == []
-    with pytest.raises(OSError, match="the log is closed"):
+    with pytest.raises(OSError, match=r"the log is closed: .*t-0\.0123-delete"):
         log.read(0, 10)
 
 
@@ -289,3 +289,25 @@ def test_compressed_records_with_bad_offsets_are_reported_by_batch(length: bytes
     body = header + zlib.compress(length * 64, wbits=31)
     data = struct.pack(">qiibI", 0, 9 + len(body), 0, 2, crc32c(body)) + body
     assert list(times(data, read_header(data, 0), 0)) == [(0, 50)]
+
+
+def test_an_incomplete_batch_has_its_position() -> None:
+    first = batch("a")
+    with pytest.raises(CorruptBatchError, match=r"length \d+ exceeds the \d+ bytes") as raised:
+        read_header(first + batch("b")[:-1], len(first))
+    assert raised.value.position == len(first)
+
+
+def test_a_batch_that_ends_after_its_file_is_reported(disk: Disk) -> None:
+    disk.append("x", batch("a")[:-3])
+    with pytest.raises(CorruptBatchError, match="batch at 0: it ends 3 bytes after the file"):
+        list(scan(disk, "x", check_crc=False))
+
+
+@pytest.mark.parametrize("append_time_ms", [None, 77])
+@pytest.mark.parametrize("attributes", [0, 8])
+def test_a_stamped_batch_has_the_header_that_is_returned(append_time_ms: int | None, attributes: int) -> None:
+    data = bytearray(batch("a", "b", attributes=attributes))
+    stamped = stamp(data, read_header(data, 0), 7, 3, append_time_ms)
+    assert stamped == read_header(data, 0)
+    assert (stamped.base_offset, stamped.last_offset, stamped.leader_epoch) == (7, 8, 3)

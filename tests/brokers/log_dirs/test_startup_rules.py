@@ -273,3 +273,9 @@ def test_a_reserved_id_is_named_with_its_directory() -> None:
     reserved = FORMATTED.with_directory_id(bytes(15) + b"\1")
     with pytest.raises(LogDirsError, match="Invalid reserved directory ID AAAAAAAAAAAAAAAAAAAAAQ found in /d0"):
         verify([dir_at("/d0", reserved)], CLUSTER, 8)
+
+
+@pytest.mark.parametrize("meta", [MetaProperties(), MetaProperties(0, None, 8)])
+def test_a_file_that_lacks_an_id_is_named(meta: MetaProperties) -> None:
+    with pytest.raises(LogDirsError, match=r"not found in /b\. /b/meta\.properties is empty, cut off or no such file"):
+        start(A, dir_at("/b", meta))

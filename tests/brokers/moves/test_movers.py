@@ -214,3 +214,48 @@ async def test_killed_broker_notifies_waiters(bench: Any) -> None:
 async def test_refused_move_reports_the_reason(bench: Any) -> None:
     with pytest.raises(MoveRefusedError, match="Log dir /elsewhere is not found in the config"):
         await bench.broker.move_replica("a", 0, "/elsewhere")
+
+
+async def test_progress_leaves_out_a_replica_without_its_future_log(bench: Any) -> None:
+    keys = [bench.create(topic, "/d0", 0, "x") for topic in ("a", "b")]
+    bench.hold()
+    for topic in ("a", "b"):
+        bench.begin(topic, "/d1")
+    assert [move.topic for move in bench.broker.moves] == ["a", "b"]
+    bench.broker.logs.remove(keys[0], future=True)
+    assert [move.topic for move in bench.broker.moves] == ["b"]
+
+
+async def test_a_move_without_its_future_log_ends(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    bench.hold()
+    move = bench.begin("a", "/d1")
+    bench.broker.logs.remove(key, future=True)
+    bench.throttle(None)
+    await until(lambda: move.is_ended)
+    assert (move.stage, move.why, bench.path_of(key)) == (Stage.OVER, "its log is gone", "/d0")
+
+
+async def test_stages_and_copied_bytes_are_reported(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    key = bench.create("a", "/d0", 0, *("x" * 700_000 for _ in range(2)))
+    move = bench.begin("a", "/d1")
+    await until(lambda: bench.reported)
+    assert bench.broker.directories.moving == {key: bench.directory("/d1")}
+    assert move.copied_bytes == bench.log(key).size_bytes
+    assert "broker 1: a-0: QUEUED" in caplog.messages
+    await bench.agree(move)
+
+
+async def test_a_slow_disk_delays_each_piece(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    bench.disks["/d1"].slow(1)
+    await bench.agree(bench.begin("a", "/d1"))
+    assert bench.path_of(key) == "/d1"
+
+
+async def test_a_throttle_of_twenty_digits_is_none(bench: Any) -> None:
+    bench.throttle("1" * 19)
+    assert bench.broker.movers.quota.bytes_per_second == int("1" * 19)
+    bench.throttle("1" * 20)
+    assert bench.broker.movers.quota.bytes_per_second is None

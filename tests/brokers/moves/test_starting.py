@@ -266,3 +266,15 @@ def test_a_raised_quota_counts_at_once() -> None:
     assert not quota.is_exceeded(0)
     quota.bytes_per_second = None
     assert quota.wait_ms(0) == 0
+
+
+async def test_a_disk_that_fails_while_moves_are_taken_up_is_logged(
+    bench: Any, make_bench: MakeBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await left_by_a_move(bench)
+    again = make_bench(files=bench.files)
+    found = again.broker.logs.load()
+    again.disks["/d1"].fail()
+    settle(again.broker.movers, found.duplicates)
+    assert "broker 1: /d1" in caplog.text
+    assert "Input/output error" in caplog.text

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from mockraft import Controller
+from mockraft.brokers.channel import NotSentError
+from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions.isr_changes import RETRY_MS
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 
@@ -67,3 +71,44 @@ async def test_the_endpoint_is_on_the_listener_of_our_name_or_a_plain_one(
     await until(lambda: broker.image is not None and 9 in broker.image.brokers)
     assert replicas.endpoint_of(9) == expected
     assert replicas.endpoint_of(10) is None
+
+
+async def test_a_follower_is_fetched_until_its_directory_fails_and_stays_the_same_replica(brokers: Brokers) -> None:
+    await brokers.start(1, 2)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    replicas = replicas_of(brokers, 2)
+    await until(lambda: 1 in replicas.fetchers and key in replicas.fetchers[1].partitions)
+    hosted = replicas.hosted(key)
+    replicas.apply(key)
+    assert replicas.hosted(key) is hosted
+    directory_id = brokers.running[2].logs.directory_of(key)
+    assert directory_id is not None
+    replicas.directory_offline(directory_id)
+    assert key not in replicas.fetchers[1].partitions
+
+
+async def test_a_slow_disk_delays_only_the_requests_for_its_replicas(brokers: Brokers) -> None:
+    await brokers.start(1)
+    key = await brokers.create_topic("orders", assigned=[1])
+    replicas = replicas_of(brokers, 1)
+    assert replicas.disk_delay_ms([key]) == 0
+    for log_dir in brokers.running[1].logs.log_dirs:
+        assert isinstance(log_dir.disk, FailingDisk)
+        log_dir.disk.slow(7)
+    assert replicas.disk_delay_ms([key, key]) == 7
+    assert replicas.disk_delay_ms([(bytes(16), 0)]) == 0
+
+
+async def test_refused_and_unanswered_isr_changes_are_counted_and_sent_again(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await brokers.start(1)
+    replicas, broker = replicas_of(brokers, 1), brokers.running[1]
+    timers: list[tuple[object, ...]] = []
+    monkeypatch.setattr(replicas._core.kernel, "after", lambda *timer: timers.append(timer))
+    replicas._isr_changes_answered(AlterPartitionResponse())
+    assert broker.refusals == {}
+    replicas._isr_changes_answered(AlterPartitionResponse(error_code=error_codes.STALE_BROKER_EPOCH))
+    replicas._isr_changes_failed(NotSentError())
+    assert broker.refusals == {"STALE_BROKER_EPOCH": 1, "NotSentError": 1}
+    assert timers == [("isr-changes", wait_ms, replicas._send_isr_changes) for wait_ms in (0, RETRY_MS, RETRY_MS)]

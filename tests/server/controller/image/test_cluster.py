@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.image.topics import Partition
+from mockraft.server.controller.settings.features import metadata_version
 from mockraft.serving import directory_ids
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -312,11 +313,9 @@ def test_a_registration_keeps_its_flags() -> None:
     image = image_with_broker(in_controlled_shutdown=True, is_migrating_zk_broker=True)
     registration = image.cluster.brokers[1]
     assert registration.in_controlled_shutdown is True
-    record = registration.to_record(image.version).record
-    assert (record.in_controlled_shutdown, record.is_migrating_zk_broker) == (
-        True,
-        "migration" in image.version.supports,
-    )
+    for level, may_migrate in ((7, False), (8, True)):
+        record = registration.to_record(metadata_version(level)).record
+        assert (record.in_controlled_shutdown, record.is_migrating_zk_broker) == (True, may_migrate)
 
 
 def test_the_last_known_leader_comes_from_the_partitions_record() -> None:

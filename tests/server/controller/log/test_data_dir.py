@@ -173,6 +173,7 @@ def test_a_read_only_dir_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
         ("quorum-state", '{"leaderEpoch":"x"}', "read_election"),
         ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":1099511627776}', "read_election"),
         ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":2147483648}', "read_election"),
+        ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":-2147483649}', "read_election"),
         ("quorum-state", '{"leaderEpoch":1099511627776,"votedId":-1,"leaderId":-1}', "read_election"),
         ("leader-epoch-checkpoint", "0\n1\nx 1\n", "read_leader_epochs"),
         ("leader-epoch-checkpoint", "0\n1\n1\n", "read_leader_epochs"),
