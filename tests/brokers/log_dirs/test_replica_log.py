@@ -308,6 +308,6 @@ def test_a_batch_that_ends_after_its_file_is_reported(disk: Disk) -> None:
 @pytest.mark.parametrize("attributes", [0, 8])
 def test_a_stamped_batch_has_the_header_that_is_returned(append_time_ms: int | None, attributes: int) -> None:
     data = bytearray(batch("a", "b", attributes=attributes))
-    stamped = stamp(data, read_header(data, 0), 7, 3, append_time_ms)
-    assert stamped == read_header(data, 0)
+    stamped = stamp(data, read_header(bytes(data), 0), 7, 3, append_time_ms)
+    assert stamped == read_header(bytes(data), 0)
     assert (stamped.base_offset, stamped.last_offset, stamped.leader_epoch) == (7, 8, 3)
