@@ -1,4 +1,4 @@
-"""What a case sent and received, made comparable: without what differs from run to run, cut, and without secrets.
+"""Requests and responses of a case, made comparable: without what differs from run to run, cut, and without secrets.
 
 A run keeps the exchanges of each case as JSON: a request and its answer, or the records that followed. Ids, epochs,
 offsets and times get common names, so that runs on two controllers differ where the controllers do.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from mockraft.conformance.comparison import outcome_text, partings
-from mockraft.conformance.conformance_level import Level
+from mockraft.conformance.documents.conformance_level import Level
+from mockraft.conformance.documents.summary import as_markdown
 from mockraft.conformance.failure_text import lines
 from mockraft.conformance.html_report import NoTemplatesError, write_html
 from mockraft.conformance.junit import write_junit
-from mockraft.conformance.summary import as_markdown
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 
 STORY = [{"api": "CreateTopics v7", "request": {"timeoutMs": 1}, "answer": {"errorCode": 41}}]

@@ -30,7 +30,7 @@ def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def synced(_without_fsync: None, monkeypatch: pytest.MonkeyPatch) -> dict[Path, bytes | set[str]]:
-    """What a power cut leaves: the contents of files, and the names in directories, when they were last synced."""
+    """Remains of a power cut: the contents of files, and the names in directories, when they were last synced."""
     found: dict[Path, bytes | set[str]] = {}
 
     def fsync(descriptor: int) -> None:
