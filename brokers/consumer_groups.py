@@ -12,12 +12,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
-from mockraft.wire.errors import ApiError
+from mockraft.wire.errors import ApiError, WireError
+from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 SESSION_TIMEOUT_MIN_MS = 6_000
 SESSION_TIMEOUT_MAX_MS = 1_800_000
 MEMBERS_MAX = 1_000
 GROUPS_MAX = 1_000
+CONSUMER = "consumer"
+"""The protocol type of consumers, whose metadata is a ConsumerProtocolSubscription."""
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 
 
@@ -47,6 +50,8 @@ class Joining(NamedTuple):
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: Mapping[str, bytes]
+    client_id: str = ""
+    client_host: str = ""
 
 
 class Joined(NamedTuple):
@@ -93,6 +98,10 @@ class Member:
         self.sync_request: Waiting[bytes] | None = None
         self.expiry_ms = NEVER_MS
 
+    def metadata(self, protocol: str) -> bytes:
+        """Return the member's metadata for an assignor."""
+        return self.joining.protocols[protocol]
+
     def refuse_sync(self, error_code: int) -> None:
         """End the wait for an assignment."""
         request, self.sync_request = self.sync_request, None
@@ -114,6 +123,7 @@ class Group:
         self.leader = ""
         self.members: dict[str, Member] = {}
         self.offsets: dict[tuple[str, int], Offset] = {}
+        self._subscribed: set[str] | None = None
         self._initial_delay_ms = initial_delay_ms
         self._is_waiting_for_first = False
         self._deadline_ms = NEVER_MS
@@ -123,6 +133,22 @@ class Group:
     def is_idle(self) -> bool:
         """True if removing the group would lose nothing."""
         return not self.members and not self.offsets
+
+    def check_delete(self) -> None:
+        """Check that the group may be deleted: it has no members."""
+        if self.state is not GroupState.EMPTY:
+            raise ApiError(error_codes.NON_EMPTY_GROUP)
+
+    def check_delete_offsets(self) -> None:
+        """Check that offsets may be deleted: while there are members only in groups of consumers, which name topics."""
+        if self.protocol_type != CONSUMER:
+            self.check_delete()
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return True if a member of this generation subscribes to the topic, or if that is unknown."""
+        if self._subscribed is None:
+            return self.protocol_type == CONSUMER
+        return topic in self._subscribed
 
     def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
         """Join, or update the member; the result is the next generation, once all members have joined."""
@@ -267,11 +293,13 @@ class Group:
             self._drop(member_id)
         self.generation += 1
         if not self.members:
+            self._subscribed = self._subscriptions()
             self.state = GroupState.EMPTY
             return
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
         self.protocol = self._vote()
+        self._subscribed = self._subscriptions()
         self.state = GroupState.COMPLETING_REBALANCE
         for member_id, member in self.members.items():
             request, member.join_request = member.join_request, None
@@ -286,9 +314,22 @@ class Group:
         votes = [next(name for name in each.joining.protocols if name in common) for each in self.members.values()]
         return max(votes, key=votes.count)
 
+    def _subscriptions(self) -> set[str] | None:
+        """Return the members' topics (computeSubscribedTopics); None for other protocols and unreadable metadata."""
+        if self.protocol_type != CONSUMER:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            # Version 0 is the beginning of every version; the version comes first.
+            try:
+                topics.update(ConsumerProtocolSubscription.read_from(member.metadata(self.protocol), 0, 2)[0].topics)
+            except WireError:
+                return None
+        return topics
+
     def _generation_for(self, member_id: str) -> Joined:
         members = [
-            (each_id, each.joining.instance_id, each.joining.protocols[self.protocol])
+            (each_id, each.joining.instance_id, each.metadata(self.protocol))
             for each_id, each in self.members.items()
             if member_id == self.leader
         ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.find_coordinator import coordinator_of
+from mockraft.brokers.apis.find_coordinator import check_coordinator
 from mockraft.brokers.consumer_groups import Group, Joining, Offset
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
@@ -51,6 +51,7 @@ MEMBER_ID_FIRST_FROM = 4
 PROTOCOL_TYPE_FROM = 7
 SEVERAL_MEMBERS_FROM = 3
 SEVERAL_GROUPS_FROM = 8
+GROUP_ID_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
 METADATA_BYTES_MAX = 4096
 """Kafka's default of offset.metadata.max.bytes."""
@@ -68,7 +69,14 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
     joining = Joining(
-        member_id, request.group_instance_id, request.session_timeout_ms, timeout_ms, request.protocol_type, protocols
+        member_id,
+        request.group_instance_id,
+        request.session_timeout_ms,
+        timeout_ms,
+        request.protocol_type,
+        protocols,
+        ctx.client_id or "",
+        f"/{ctx.client_address}",
     )
     try:
         waiting = group.join(joining, ctx.now_ms)
@@ -99,7 +107,7 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
 
 def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked[SyncGroupResponse]:
     """Return the member's assignment; the leader's request carries all assignments."""
-    group = _group(ctx, request.group_id)
+    group = _joined_group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
     waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms)
 
@@ -114,13 +122,13 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
 
 def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Renew the member's session."""
-    _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
+    _joined_group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
     return HeartbeatResponse()
 
 
 def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove members."""
-    group = _group(ctx, request.group_id)
+    group = _joined_group(ctx, request.group_id)
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=_left(group, request.member_id, None, ctx.now_ms))
     return LeaveGroupResponse(
@@ -139,6 +147,9 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
     """Commit offsets."""
     code = error_codes.NONE
     try:
+        if request.generation_id_or_member_epoch >= 0 and _find(ctx, request.group_id) is None:
+            is_new = ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
         group = _group(ctx, request.group_id)
         group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
     except ApiError as refused:
@@ -159,7 +170,7 @@ def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchRespon
     """Return committed offsets; -1 for a partition without one."""
     if ctx.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetched(ctx, group) for group in request.groups])
-    offsets = _group(ctx, request.group_id).offsets
+    offsets = _offsets(ctx, request.group_id)
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -184,7 +195,7 @@ def _partitions(kind: type[PartitionT], found: Sequence[tuple[int, Offset]]) -> 
 
 def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     try:
-        offsets = _group(ctx, requested.group_id).offsets
+        offsets = _offsets(ctx, requested.group_id)
     except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=refused.error_code)
     named: dict[str, Sequence[int]] | None
@@ -270,13 +281,30 @@ def _left(group: Group, member_id: str, instance_id: str | None, now_ms: int) ->
     return error_codes.NONE
 
 
-def _group(ctx: RequestContext, group_id: str) -> Group:
-    """Return the group. Raises ApiError when another broker coordinates it, or when it cannot be created."""
+def _find(ctx: RequestContext, group_id: str) -> Group | None:
+    """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
-    if coordinator_of(ctx, group_id) != ctx.broker.config.broker_id:
-        raise ApiError(error_codes.NOT_COORDINATOR)
-    return ctx.broker.groups.find(group_id)
+    check_coordinator(ctx, group_id)
+    return ctx.broker.groups.groups.get(group_id)
+
+
+def _group(ctx: RequestContext, group_id: str) -> Group:
+    """Return the group, creating it if needed. Raises ApiError as `_find` does, or when it cannot be created."""
+    return _find(ctx, group_id) or ctx.broker.groups.find(group_id)
+
+
+def _joined_group(ctx: RequestContext, group_id: str) -> Group:
+    """Return the group of a member. Raises ApiError as `_find` does, or when there is no such group."""
+    group = _find(ctx, group_id)
+    if group is None:
+        raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+    return group
+
+
+def _offsets(ctx: RequestContext, group_id: str) -> dict[tuple[str, int], Offset]:
+    group = _find(ctx, group_id)
+    return {} if group is None else group.offsets
 
 
 def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupResponse:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -49,12 +49,18 @@ def coordinator_of(ctx: RequestContext, group_id: str) -> int | None:
     """Return the broker that coordinates this group; None while there is none."""
     offsets = ctx.image.topics_by_name.get(GROUP_METADATA)
     if offsets is not None and offsets.partitions:
-        index = (_java_hash(group_id) & 0x7FFFFFFF) % len(offsets.partitions)
+        index = (java_hash(group_id) & 0x7FFFFFFF) % len(offsets.partitions)
         leader = offsets.partitions[index].leader
         return leader if leader >= 0 else None
     alive = [broker.broker_id for broker in ctx.image.alive()]
     # Rendezvous hashing: a broker that is added or removed moves only its own groups.
     return max(alive, key=lambda each: (zlib.crc32(f"{each}/{group_id}".encode()), each), default=None)
+
+
+def check_coordinator(ctx: RequestContext, group_id: str) -> None:
+    """Raise ApiError (NOT_COORDINATOR) when this broker does not coordinate the group."""
+    if coordinator_of(ctx, group_id) != ctx.broker.config.broker_id:
+        raise ApiError(error_codes.NOT_COORDINATOR)
 
 
 def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
@@ -76,7 +82,7 @@ def _refused(key: str, error_code: int, message: str | None) -> Coordinator:
     return Coordinator(key=key, node_id=NO_NODE, host="", port=-1, error_code=error_code, error_message=message)
 
 
-def _java_hash(text: str) -> int:
+def java_hash(text: str) -> int:
     """Return Java's String.hashCode."""
     value = 0
     units = text.encode("utf-16-be")

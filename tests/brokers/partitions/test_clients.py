@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.offset_commit_request import (
@@ -188,6 +189,36 @@ async def test_group_resumes_at_its_committed_offsets(brokers: Any) -> None:
     assert sorted(await asyncio.to_thread(run, 20)) == sorted(GROUP_TEXTS[:20])
     await produce(brokers, "orders", GROUP_TEXTS[20:])
     assert sorted(await asyncio.to_thread(run, 20)) == sorted(GROUP_TEXTS[20:])
+
+
+async def test_administrator_sees_and_deletes_groups(brokers: Any) -> None:
+    await brokers.start(1, 2)
+    await brokers.create_topic("orders")
+
+    def run() -> None:
+        admin = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        readers = {name: consumer(brokers, name) for name in ("a", "b", "c")}
+        for reader in readers.values():
+            reader.subscribe(["orders"])
+        for _ in range(200):
+            for reader in readers.values():
+                reader.poll(0.02)
+            if all(reader.assignment() for reader in readers.values()):
+                break
+        assert {group.group_id for group in admin.list_consumer_groups().result(10).valid} == set(readers)
+        described = admin.describe_consumer_groups(["a"])["a"].result(10)
+        assert described.state is ConsumerGroupState.STABLE
+        (member,) = described.members
+        assert member.assignment.topic_partitions == [TopicPartition("orders", 0)]
+        with pytest.raises(KafkaException) as refused:
+            admin.delete_consumer_groups(["a"])["a"].result(10)
+        assert refused.value.args[0].code() == KafkaError.NON_EMPTY_GROUP
+        for reader in readers.values():
+            reader.close()
+        admin.delete_consumer_groups(["a"])["a"].result(10)
+        assert {group.group_id for group in admin.list_consumer_groups().result(10).valid} == {"b", "c"}
+
+    await asyncio.to_thread(run)
 
 
 async def test_two_members_share_the_partitions_and_one_takes_over(brokers: Any) -> None:

@@ -110,7 +110,9 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module", params=["mockraft", "kafka"])
 def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaCluster]) -> Iterator[Pair]:
-    cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,))
+    # Partitions of groups for both.
+    offsets = {"offsets.topic.num.partitions": "2"}
+    cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,), broker_properties=offsets)
     real = cluster.brokers[REAL]
     properties = {key: value for key, value in real.properties.items() if key not in ITS_OWN}
     with SimulatedBroker.sync(

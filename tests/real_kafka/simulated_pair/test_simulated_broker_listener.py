@@ -17,8 +17,8 @@ pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
 NOT_SERVED = {
-    "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe",
-    "StreamsGroupHeartbeat", "StreamsGroupDescribe", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
+    "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
+    "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
     "WriteTxnMarkers", "TxnOffsetCommit", "DescribeProducers", "DescribeTransactions", "ListTransactions",
     "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "InitializeShareGroupState",
     "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
@@ -26,8 +26,8 @@ NOT_SERVED = {
 }  # fmt: skip
 """APIs of a broker with coordinators of transactions and of the newer kinds of groups."""
 
-FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch"}
-"""Not the version that names topics by their ids."""
+FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch", "DeleteGroups"}
+"""Not the version that names topics by their ids, or explains refusals."""
 
 
 def asked(name: str, version: int, **fields: Any) -> Any:

@@ -1,0 +1,168 @@
+"""ListGroups (16), DescribeGroups (15), DeleteGroups (42), OffsetDelete (47): groups as administrators see them.
+
+KIP-222, KIP-229, KIP-496 (offsets are deleted only of topics to which nobody subscribes), KIP-518 and KIP-848 (filters
+by state and type). All groups are of the classic protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mockraft.brokers.apis import operations
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
+from mockraft.brokers.apis.find_coordinator import check_coordinator, coordinator_of
+from mockraft.brokers.consumer_groups import Group, GroupState
+from mockraft.wire import error_codes
+from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
+from mockraft.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from mockraft.wire.messages.list_groups_request import ListGroupsRequest
+from mockraft.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from mockraft.wire.messages.offset_delete_request import OffsetDeleteRequest
+from mockraft.wire.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+CLASSIC = "classic"
+DEAD = "Dead"
+DELETE_VERSION_MAX = 2
+"""Version 3 adds messages."""
+NOT_FOUND_FROM = 6
+"""The first version of DescribeGroups in which an unknown group is an error."""
+
+
+def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
+    """List the groups that this broker coordinates; an empty filter lets all pass."""
+    states = {state.lower() for state in request.states_filter}
+    types = {group_type.lower() for group_type in request.types_filter}
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state.value,
+                group_type=CLASSIC,
+            )
+            for group_id, group in ctx.broker.groups.groups.items()
+            if coordinator_of(ctx, group_id) == ctx.broker.config.broker_id
+            and (not states or group.state.value.lower() in states)
+            and (not types or CLASSIC in types)
+        ]
+    )
+
+
+def describe(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
+    """Describe groups with their members."""
+    groups = [_described(ctx, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            if group.error_code == error_codes.NONE:
+                group.authorized_operations = operations.ON_GROUP
+    return DescribeGroupsResponse(groups=groups)
+
+
+def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
+    """Delete groups without members, with their offsets."""
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        code = error_codes.NONE
+        try:
+            _find(ctx, group_id).check_delete()
+            del ctx.broker.groups.groups[group_id]
+        except ApiError as refused:
+            code = refused.error_code
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+    return DeleteGroupsResponse(results=results)
+
+
+def delete_offsets(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
+    """Delete committed offsets of a group."""
+    if not request.group_id:
+        raise ApiError(error_codes.INVALID_GROUP_ID)
+    group = _find(ctx, request.group_id)
+    group.check_delete_offsets()
+    # A topic that is named twice is answered once.
+    answers = {topic.name: OffsetDeleteResponseTopic(name=topic.name) for topic in request.topics}
+    for topic in request.topics:
+        for index in (each.partition_index for each in topic.partitions):
+            code = _delete_offset(ctx, group, topic.name, index)
+            answers[topic.name].partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+    return OffsetDeleteResponse(topics=list(answers.values()))
+
+
+def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    try:
+        group = _find(ctx, group_id)
+    except ApiError as refused:
+        if refused.error_code != error_codes.GROUP_ID_NOT_FOUND:
+            return DescribedGroup(group_id=group_id, error_code=refused.error_code)
+        if ctx.api_version < NOT_FOUND_FROM:
+            return DescribedGroup(group_id=group_id, group_state=DEAD)
+        return DescribedGroup(
+            group_id=group_id, group_state=DEAD, error_code=refused.error_code, error_message=refused.message
+        )
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol if is_stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member_id,
+                group_instance_id=member.joining.instance_id,
+                client_id=member.joining.client_id,
+                client_host=member.joining.client_host,
+                member_metadata=member.metadata(group.protocol) if is_stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member_id, member in group.members.items()
+        ],
+    )
+
+
+def _delete_offset(ctx: RequestContext, group: Group, topic: str, index: int) -> int:
+    """Delete the offset of a partition; return an error code for an unknown partition and for a subscribed topic."""
+    known = ctx.image.topics_by_name.get(topic)
+    if known is None or index not in known.partitions:
+        return error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    if group.is_subscribed_to(topic):
+        return error_codes.GROUP_SUBSCRIBED_TO_TOPIC
+    group.offsets.pop((topic, index), None)
+    return error_codes.NONE
+
+
+def _find(ctx: RequestContext, group_id: str) -> Group:
+    """Return the group; its id may be empty, as groups of old clients. Raises ApiError."""
+    check_coordinator(ctx, group_id)
+    group = ctx.broker.groups.groups.get(group_id)
+    if group is None:
+        raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    return group
+
+
+def _describe_error(request: DescribeGroupsRequest, error_code: int, _message: str | None) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=each, error_code=error_code) for each in request.groups]
+    )
+
+
+def _delete_error(request: DeleteGroupsRequest, error_code: int, _message: str | None) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id=each, error_code=error_code) for each in request.groups_names]
+    )
+
+
+APIS: Final[tuple[AnyApi, ...]] = (
+    Api(ListGroupsRequest, ListGroupsResponse, list_groups),
+    Api(DescribeGroupsRequest, DescribeGroupsResponse, describe, _describe_error),
+    Api(DeleteGroupsRequest, DeleteGroupsResponse, delete, _delete_error, max_version=DELETE_VERSION_MAX),
+    Api(OffsetDeleteRequest, OffsetDeleteResponse, delete_offsets),
+)

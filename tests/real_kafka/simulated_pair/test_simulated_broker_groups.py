@@ -1,0 +1,264 @@
+"""A real broker and a simulated one coordinate a group each, in every state of it: equal answers to administrators."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.brokers.apis.find_coordinator import java_hash
+from mockraft.kafka.processes import KafkaTool
+from mockraft.wire import error_codes, json_form
+from mockraft.wire.message import Message
+from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
+from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
+from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from mockraft.wire.messages.leave_group_request import LeaveGroupRequest
+from mockraft.wire.messages.list_groups_request import ListGroupsRequest
+from mockraft.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from mockraft.wire.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest
+from mockraft.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+from ...topics import assigned
+
+pytestmark = pytest.mark.real_kafka
+
+REAL, SIMULATED = 1, 2
+DELETE_VERSIONS = range(3)
+LEADERS = (REAL, SIMULATED)
+"""The leaders of the partitions of __consumer_offsets."""
+_numbers = itertools.count()
+
+Make = Callable[[str, str], Message]
+"""Make a request from the group's id and its member's id."""
+
+
+class Groups:
+    """One group on each of the two brokers, and the same requests to both."""
+
+    def __init__(self, pair: Any, group_ids: dict[int, str]) -> None:
+        self.pair = pair
+        self.group_ids = group_ids
+        self.member_ids = {REAL: "", SIMULATED: ""}
+
+    async def expect_same(self, make: Make, version: int) -> Any:
+        """Return the equal answer of both; fail on a difference."""
+        answers = {}
+        for which, group_id in self.group_ids.items():
+            response = await self.pair.ask(which, make(group_id, self.member_ids[which]), version)
+            answers[which] = self._neutral(json_form.to_json(response, version), group_id)
+        assert self.pair.difference(answers[SIMULATED], answers[REAL]) == []
+        return answers[REAL]
+
+    async def join(self, protocol_type: str = "consumer", metadata: bytes | None = None) -> None:
+        """Let one member join, which leads."""
+        if metadata is None:
+            metadata = bytes(2) + ConsumerProtocolSubscription(topics=["both"]).write(0)
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=metadata)]
+        for which, group_id in self.group_ids.items():
+            joined = await self.pair.ask(
+                which,
+                JoinGroupRequest(
+                    group_id=group_id,
+                    session_timeout_ms=30_000,
+                    rebalance_timeout_ms=30_000,
+                    protocol_type=protocol_type,
+                    protocols=protocols,
+                ),
+                3,
+            )
+            assert joined.error_code == error_codes.NONE
+            self.member_ids[which] = joined.member_id
+
+    def _neutral(self, tree: Any, group_id: str) -> Any:
+        """Without the ids of the groups and their members, and without other groups."""
+        if isinstance(tree, dict):
+            tree = {key: value for key, value in tree.items() if key not in {"throttleTimeMs", "leader"}}
+            named = {key: "member" for key in ("memberId",) if tree.get(key)}
+            return {key: self._neutral(value, group_id) for key, value in (tree | named).items()}
+        if isinstance(tree, list):
+            return [
+                self._neutral(each, group_id)
+                for each in tree
+                if not isinstance(each, dict) or each.get("groupId", group_id) == group_id
+            ]
+        return tree.replace(group_id, "group") if isinstance(tree, str) else tree
+
+
+@pytest.fixture
+async def groups(pair: Any) -> Groups:
+    topic = assigned("__consumer_offsets", *([leader] for leader in LEADERS))
+    await pair.ask(SIMULATED, CreateTopicsRequest(timeout_ms=10_000, topics=[topic]))
+    number = next(_numbers)
+    names = (f"group-{number}-{each}" for each in itertools.count())
+    ids: dict[int, str] = {}
+    while len(ids) < 2:
+        name = next(names)
+        ids.setdefault(LEADERS[(java_hash(name) & 0x7FFFFFFF) % len(LEADERS)], name)
+    for which, name in ids.items():
+        # The coordinator loads the partition.
+        async with asyncio.timeout(40):
+            while (await pair.ask(which, describing(name), 6)).groups[0].error_code != error_codes.GROUP_ID_NOT_FOUND:
+                await asyncio.sleep(0.05)
+    return Groups(pair, {which: ids[which] for which in (REAL, SIMULATED)})
+
+
+def describing(group_id: str, _member_id: str = "") -> DescribeGroupsRequest:
+    return DescribeGroupsRequest(groups=[group_id])
+
+
+def describing_with_operations(group_id: str, _member_id: str) -> DescribeGroupsRequest:
+    return DescribeGroupsRequest(groups=[group_id], include_authorized_operations=True)
+
+
+def deleting(group_id: str, _member_id: str) -> DeleteGroupsRequest:
+    return DeleteGroupsRequest(groups_names=[group_id, group_id])
+
+
+def deleting_offsets(*topics: tuple[str, int]) -> Make:
+    def make(group_id: str, _member_id: str) -> OffsetDeleteRequest:
+        named = [
+            OffsetDeleteRequestTopic(name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index)])
+            for name, index in topics
+        ]
+        return OffsetDeleteRequest(group_id=group_id, topics=named)
+
+    return make
+
+
+def committing(group_id: str, _member_id: str) -> OffsetCommitRequest:
+    topics = [
+        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=3)])
+        for name in ("both", "single")
+    ]
+    return OffsetCommitRequest(group_id=group_id, topics=topics)
+
+
+def fetching(group_id: str, _member_id: str) -> OffsetFetchRequest:
+    return OffsetFetchRequest(group_id=group_id, topics=None)
+
+
+def syncing(group_id: str, member_id: str) -> SyncGroupRequest:
+    assignments = [SyncGroupRequestAssignment(member_id=member_id, assignment=b"assigned")]
+    return SyncGroupRequest(group_id=group_id, generation_id=1, member_id=member_id, assignments=assignments)
+
+
+def leaving(group_id: str, member_id: str) -> LeaveGroupRequest:
+    return LeaveGroupRequest(group_id=group_id, member_id=member_id)
+
+
+FILTERS: list[dict[str, list[str]]] = [
+    {},
+    {"states_filter": ["Empty"]},
+    {"states_filter": ["stable", "nonsense"]},
+    {"states_filter": ["CompletingRebalance"], "types_filter": ["Classic"]},
+    {"types_filter": ["consumer"]},
+    {"types_filter": ["classic", "share"]},
+    {"types_filter": ["nonsense"]},
+]
+
+
+async def expect_same_everywhere(groups: Groups) -> None:
+    """Compare every read in every version, and the refusals of deletions."""
+    for version in range(DescribeGroupsRequest.max_version + 1):
+        await groups.expect_same(describing, version)
+        if version >= 3:
+            await groups.expect_same(describing_with_operations, version)
+    for version in range(ListGroupsRequest.max_version + 1):
+        for fields in FILTERS:
+            if version >= 4 + ("types_filter" in fields) or not fields:
+                await groups.expect_same(lambda *_, fields=fields: ListGroupsRequest(**fields), version)
+    await groups.expect_same(deleting_offsets(("none", 0), ("both", 9)), 0)
+
+
+async def test_group_without_members(groups: Groups) -> None:
+    await expect_same_everywhere(groups)
+    await groups.expect_same(committing, 7)
+    await expect_same_everywhere(groups)
+    await groups.expect_same(deleting_offsets(("both", 0), ("none", 0), ("both", 7), ("both", 1)), 0)
+    await groups.expect_same(fetching, 7)
+    for version in DELETE_VERSIONS:
+        await groups.expect_same(committing, 7)
+        assert (await groups.expect_same(deleting, version))["results"][0]["errorCode"] == error_codes.NONE
+        await groups.expect_same(deleting, version)
+        await groups.expect_same(fetching, 7)
+    await groups.expect_same(deleting_offsets(("both", 0)), 0)
+    await expect_same_everywhere(groups)
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "metadata"),
+    [("consumer", None), ("consumer", b"?"), ("connect", b"?")],
+    ids=["consumer", "unreadable", "connect"],
+)
+async def test_group_with_a_member(groups: Groups, protocol_type: str, metadata: bytes | None) -> None:
+    await groups.expect_same(committing, 7)
+    await groups.join(protocol_type, metadata)
+    for _ in range(2):
+        await expect_same_everywhere(groups)
+        await groups.expect_same(deleting, 2)
+        await groups.expect_same(deleting_offsets(("both", 0), ("single", 0), ("none", 0)), 0)
+        await groups.expect_same(fetching, 7)
+        await groups.expect_same(syncing, 4)
+    await groups.expect_same(leaving, 2)
+    await expect_same_everywhere(groups)
+    await groups.expect_same(deleting_offsets(("both", 0)), 0)
+    await groups.expect_same(deleting, 2)
+    await expect_same_everywhere(groups)
+
+
+async def test_requests_of_members_of_an_unknown_group(groups: Groups) -> None:
+    for make, version in ((syncing, 4), (leaving, 2), (fetching, 7)):
+        await groups.expect_same(make, version)
+    for version in (7, 8, 9):
+
+        def commit(group_id: str, _member_id: str) -> OffsetCommitRequest:
+            request = committing(group_id, "")
+            request.generation_id_or_member_epoch, request.member_id = 3, "someone"
+            return request
+
+        await groups.expect_same(commit, version)
+    await groups.expect_same(lambda group_id, _: HeartbeatRequest(group_id=group_id, member_id="someone"), 4)
+    await groups.expect_same(lambda *_: DescribeGroupsRequest(groups=[]), 5)
+    await groups.expect_same(lambda *_: OffsetDeleteRequest(), 0)
+    await expect_same_everywhere(groups)
+
+
+async def test_other_brokers_group_is_refused(groups: Groups) -> None:
+    groups.group_ids = {REAL: groups.group_ids[SIMULATED], SIMULATED: groups.group_ids[REAL]}
+    for version in range(DescribeGroupsRequest.max_version + 1):
+        await groups.expect_same(describing, version)
+    for version in DELETE_VERSIONS:
+        await groups.expect_same(deleting, version)
+    answer = await groups.expect_same(deleting_offsets(("both", 0)), 0)
+    assert answer["errorCode"] == error_codes.NOT_COORDINATOR
+
+
+async def test_kafkas_tool_shows_and_deletes_groups_of_both(groups: Groups) -> None:
+    await groups.expect_same(committing, 7)
+
+    async def run(which: int, *arguments: str) -> str:
+        tool = KafkaTool("kafka-consumer-groups")
+        return await asyncio.to_thread(tool.run, "--bootstrap-server", groups.pair.addresses[which], *arguments)
+
+    for which, group_id in groups.group_ids.items():
+        assert group_id in await run(which, "--list")
+        shown = [line.split() for line in (await run(which, "--describe", "--group", group_id)).splitlines()]
+        assert sorted(line[1:4] for line in shown if group_id in line) == [["both", "0", "3"], ["single", "0", "3"]]
+        await run(which, "--delete-offsets", "--group", group_id, "--topic", "both")
+        await run(which, "--delete", "--group", group_id)
+        assert group_id not in (await run(which, "--list")).split()
