@@ -82,7 +82,9 @@ def run_broker(subject: Subject) -> Found:
         read = consume(broker.bootstrap, TOPIC)
         code = broker.stop()
     except (KafkaProcessError, KafkaException, TimeoutError, AssertionError) as error:
-        logs = f"{error}\n\n{broker.name}:{broker.last_lines()}\n\n{controller.name}:{controller.last_lines()}"
+        # A KafkaProcessError ends with the broker's last lines already.
+        own = "" if isinstance(error, KafkaProcessError) else broker.last_lines()
+        logs = f"{error}{own}\n\n{controller.name}:{controller.last_lines()}"
         raise FailedError(Found(str(error).partition("\n")[0], block(logs))) from error
     finally:
         broker.kill()

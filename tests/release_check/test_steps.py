@@ -158,10 +158,12 @@ def test_cases_with_another_outcome_are_a_failure_and_listed_first() -> None:
     first.outcome, first.reason = Outcome.NOT_APPLICABLE, "no such API"
     assert compared(mine, theirs).line.endswith("1 apply to one of the two only")
     second.outcome, second.reason = Outcome.FAILED, "got NONE, wanted INVALID_REQUEST"
-    with pytest.raises(FailedError, match=rf"^1 of {len(mine.verdicts)} cases end otherwise") as raised:
+    mine.verdicts[2].outcome, theirs.verdicts[2].outcome = Outcome.NOT_APPLICABLE, Outcome.FAILED
+    with pytest.raises(FailedError, match=rf"^2 of {len(mine.verdicts)} cases end otherwise") as raised:
         compared(mine, theirs)
     assert raised.value.found.detail.splitlines()[2:] == [
         f"| {second.name} | passed | failed |  | got NONE, wanted INVALID_REQUEST |",
+        f"| {mine.verdicts[2].name} | not applicable | failed |  |  |",
         f"| {first.name} | passed | not applicable |  | no such API |",
     ]
 
