@@ -42,6 +42,7 @@ class ConfigOptions(TypedDict, total=False):
     kraft_version: int | None
     features: Mapping[str, int]
     unstable_feature_versions_enable: bool
+    unstable_api_versions_enable: bool
     release: str
     as_version: str | None
     api_versions: Mapping[str, object] | Mapping[int, object]

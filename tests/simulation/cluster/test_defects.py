@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -234,18 +233,13 @@ def _does_not_sync(storage: LogStorage, data: bytes) -> None:
     os.pwrite(storage._file, data, storage._size)
 
 
-def _replaces_without_sync(path: Path, parts: Iterable[bytes], suffix: str = "") -> None:
-    path.write_bytes(b"".join(parts))
-
-
 def _does_not_sync_directory(path: Path) -> None:
     """Leave the names of new files in the page cache."""
 
 
-_DATA_DIR, _SEGMENTS = "mockraft.server.controller.log.data_dir", "mockraft.server.controller.log.segments"
+_SEGMENTS = "mockraft.server.controller.log.segments"
 DEFECTS_ON_DISK: list[tuple[Any, str, Any, str, int]] = [
     (LogStorage, "_write", _does_not_sync, "committed_records_are_kept", 2),
-    (_DATA_DIR, "replace_file", _replaces_without_sync, "epochs_never_go_back", 4),
     (_SEGMENTS, "sync_directory", _does_not_sync_directory, "committed_records_are_kept", 8),
 ]
 """The same, with a data directory: a power cut shows them."""
