@@ -15,10 +15,9 @@ from mockraft.kafka.jars import (
     LOGGING,
     Artifact,
     KafkaUnavailableError,
-    cache_directory,
     copy_artifacts,
     java,
-    only_one,
+    made_once,
 )
 
 TEST_CLASSES_VERSION = "4.3.1"
@@ -49,14 +48,8 @@ def cluster_test_jars(version: str, progress: Callable[[str], None] | None = Non
     Maven fetches what is not in the cache yet; `progress` gets one line for each file that arrives. Raises
     KafkaUnavailableError.
     """
-    target = cache_directory() / f"kafka-{version}-cluster-test-jars"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with only_one(target.parent / f"{target.name}.lock"):
-        if not target.is_dir():
-            _fetch(version, target, progress or (lambda line: None))
-    return target
+    name = f"kafka-{version}-cluster-test-jars"
+    return made_once(name, lambda target: _fetch(version, target, progress or (lambda line: None)))
 
 
 def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
@@ -100,11 +93,7 @@ def controller_classes(version: str) -> Path:
     with as_file(files("mockraft.kafka") / "java") as folder:
         sources = sorted(Path(folder).rglob("*.java"))
         digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-        target = cache_directory() / f"kafka-{version}-controller-{digest}"
-        with only_one(cache_directory() / f"{target.name}.lock"):
-            if not target.is_dir():
-                _compile(sources, jars, target)
-    return target
+        return made_once(f"kafka-{version}-controller-{digest}", lambda target: _compile(sources, jars, target))
 
 
 def _compile(sources: list[Path], jars: Path, target: Path) -> None:

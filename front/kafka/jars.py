@@ -111,13 +111,18 @@ def jars_directory(version: str, progress: Callable[[str], None] | None = None) 
     """
     if not re.fullmatch(VERSION, version):
         raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in 4.3.1")
-    target = cache_directory() / f"kafka-{version}"
+    return made_once(f"kafka-{version}", lambda target: _fetch(version, target, progress or (lambda line: None)))
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache; `make` makes it if it is not there, in one process at a time."""
+    target = cache_directory() / name
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with only_one(target.parent / f"{target.name}.lock"):
         if not target.is_dir():
-            _fetch(version, target, progress or (lambda line: None))
+            make(target)
     return target
 
 

@@ -212,7 +212,7 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     runs = {}
     for version in kafka_version or SUPPORTED:
         with tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
-            found = run_on_kafka(Path(directory), version=version)
+            found = run_on_kafka(Path(directory), version=version, observe=kafka_version is None)
         count = found.count()
         typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
         for verdict in found.failures:

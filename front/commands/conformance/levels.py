@@ -39,10 +39,12 @@ def runs_on_kafka(directory: Path) -> dict[int, Run]:
         return dict(zip(LEVELS, found, strict=True))
 
 
-def run_on_kafka(directory: Path, release_version: str | None = None, *, version: str = KAFKA_VERSION) -> Run:
+def run_on_kafka(
+    directory: Path, release_version: str | None = None, *, version: str = KAFKA_VERSION, observe: bool = False
+) -> Run:
     """Run all cases on a new process of a Kafka version with its folder in `directory`; it is ended.
 
-    `release_version` is its metadata.version, None the newest. Raises as `runs_on_kafka`.
+    `release_version` is its metadata.version, None the newest; `observe` is that of `run`. Raises as `runs_on_kafka`.
     """
     properties = {"delegation.token.secret.key": TOKEN_KEY}
     controller = KafkaController(
@@ -52,6 +54,6 @@ def run_on_kafka(directory: Path, release_version: str | None = None, *, version
     controller.start()
     try:
         controller.wait_until_running()
-        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED, observe=True))
+        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED, observe=observe))
     finally:
         controller.kill()
