@@ -28,7 +28,8 @@ ADMIN_PORT = 8080
 
 _ARGUMENTS = "/tmp/mockraft-arguments"
 _ADMIN_TOKEN = "/tmp/mockraft-admin-token"
-_WAIT_AND_SERVE = f'until [ -f {_ARGUMENTS} ]; do sleep 0.02; done; eval "exec mockraft serve $(cat {_ARGUMENTS})"'
+_COPIED = "/tmp/mockraft-copied"
+_WAIT_AND_SERVE = f'until [ -f {_COPIED} ]; do sleep 0.02; done; eval "exec mockraft serve $(cat {_ARGUMENTS})"'
 _READY = re.compile(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+) node_id=(\S+) admin=(\S+)")
 
 
@@ -71,6 +72,8 @@ class MockraftContainer(DockerContainer):
         try:
             self.copy_into_container(self.admin_token.encode(), _ADMIN_TOKEN)
             self.copy_into_container(self._serve_arguments().encode(), _ARGUMENTS)
+            # Docker creates a file before it writes its content: the container waits for a last one, which is empty.
+            self.copy_into_container(b"", _COPIED)
             # Docker may publish the ports on the host later than the controller listens.
             published = [PortWaitStrategy(port) for port in (CONTROLLER_PORT, ADMIN_PORT)]
             ready = CompositeWaitStrategy(LogMessageWaitStrategy(_READY), *published)
