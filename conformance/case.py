@@ -46,6 +46,8 @@ class Case:
         until: the highest.
         has: only on controllers of releases with this behaviour.
         lacks: only on controllers of releases without it.
+        since_release: only on controllers of this release ("4.0") and later ones.
+        before_release: only on controllers of releases before this one.
         elr: True (or False): only with (without) eligible leader replicas; None: either.
         alone: no other case may run at the same time: it reads or changes shared state.
         below_newest: only below the newest metadata.version that the controller supports.
@@ -64,6 +66,8 @@ class Case:
     disruptive: bool = False
     has: Behaviour | None = None
     lacks: Behaviour | None = None
+    since_release: str | None = None
+    before_release: str | None = None
     below_newest: bool = False
 
     def misfit(self, target: Target) -> str | None:
@@ -76,6 +80,10 @@ class Case:
             return f"since Kafka {self.has.since}: {self.has.rule}"
         if self.lacks is not None and target.release.has(self.lacks):
             return f"before Kafka {self.lacks.since}: {self.lacks.rule}"
+        if self.since_release is not None and not target.release.is_since(self.since_release):
+            return f"since Kafka {self.since_release}"
+        if self.before_release is not None and target.release.is_since(self.before_release):
+            return f"before Kafka {self.before_release}"
         if self.below_newest and level >= target.newest_metadata_version:
             return f"{level} is the newest metadata.version that it supports"
         if self.elr is not None and self.elr != bool(target.finalized_features.get(ELR, 0)):
@@ -97,6 +105,8 @@ class Options(TypedDict, total=False):
     disruptive: bool
     has: Behaviour
     lacks: Behaviour
+    since_release: str
+    before_release: str
     below_newest: bool
 
 

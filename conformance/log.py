@@ -8,12 +8,14 @@ from typing import NamedTuple
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import CannotConnectError, Target
 from mockraft.wire import error_codes, metadata_log_frame, record_batch, uuids
-from mockraft.wire.client import KafkaConnection
+from mockraft.wire.client import DisconnectedError, KafkaConnection
+from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FETCH_VERSION_MAX = 17
+_UNREADABLE = "the metadata log cannot be read"
 _BYTES = 1 << 20
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
@@ -41,43 +43,62 @@ class Log:
         self._lock = asyncio.Lock()
 
     async def catch_up(self) -> None:
-        """Read the records written until now into `records`."""
+        """Read the records written until now into `records`.
+
+        Raises CannotConnectError if that fails; the next call tries again.
+        """
         async with self._lock:
-            if self._connection is None:
-                self._connection = await self._target.open()
-            deadline = asyncio.get_running_loop().time() + _PATIENCE_S
-            while not await self._read(self._connection, deadline):
-                pass
+            try:
+                if self._connection is None or not self._connection.is_open:
+                    self._connection = await self._target.open()
+                await self._read_all(self._connection)
+            except (WireError, DisconnectedError) as error:
+                raise CannotConnectError(f"{_UNREADABLE}: {error}") from None
 
     async def close(self) -> None:
         """Close its connection."""
         if self._connection is not None:
             await self._connection.close()
 
+    async def _read_all(self, connection: KafkaConnection) -> None:
+        """Read up to the high watermark; CannotConnectError if no record comes for some time."""
+        now = asyncio.get_running_loop().time
+        deadline, furthest = now() + _PATIENCE_S, self.offset
+        while not await self._read(connection, deadline):
+            if self.offset > furthest:
+                deadline, furthest = now() + _PATIENCE_S, self.offset
+            elif now() > deadline:
+                raise CannotConnectError(f"{_UNREADABLE}: no records from offset {self.offset} on")
+
     async def _read(self, connection: KafkaConnection, deadline: float) -> bool:
         request = fetch_request(self._target.cluster_id, self._epoch, self.offset, self._last_epoch)
+        if request.api_key not in self._target.api_versions:
+            raise CannotConnectError(f"{_UNREADABLE}: the controller does not offer Fetch")
         _, newest = self._target.api_versions[request.api_key]
-        answer = await connection.send(request, version=min(FETCH_VERSION_MAX, newest))
+        answer = await self._target.send(connection, request, version=min(FETCH_VERSION_MAX, newest))
         if answer.error_code:
             code_name = error_codes.name(answer.error_code)
-            raise CannotConnectError(
-                f"the metadata log cannot be read: {code_name}; cluster id {self._target.cluster_id}"
-            )
-        partition = answer.responses[0].partitions[0]
+            raise CannotConnectError(f"{_UNREADABLE}: {code_name}; cluster id {self._target.cluster_id}")
+        partition = next((each for topic in answer.responses for each in topic.partitions), None)
+        if partition is None:
+            raise CannotConnectError(f"{_UNREADABLE}: the answer to Fetch has no partition")
         if partition.error_code:
             resigned = partition.error_code == error_codes.NOT_LEADER_OR_FOLLOWER
             if resigned and asyncio.get_running_loop().time() < deadline:
                 await asyncio.sleep(_PAUSE_S)
             elif partition.current_leader.leader_epoch <= self._epoch:
-                raise CannotConnectError(f"the metadata log cannot be read: {error_codes.name(partition.error_code)}")
+                raise CannotConnectError(f"{_UNREADABLE}: {error_codes.name(partition.error_code)}")
             self._epoch = max(self._epoch, partition.current_leader.leader_epoch)
             return False
         if partition.diverging_epoch.epoch >= 0:
             self._last_epoch = partition.diverging_epoch.epoch
             self.offset = min(self.offset, partition.diverging_epoch.end_offset)
             return False
+        before = self.offset
         for batch in record_batch.read_batches(partition.records or b""):
             self._take(batch)
+        if before == self.offset < partition.high_watermark:
+            await asyncio.sleep(_PAUSE_S)
         return bool(self.offset >= partition.high_watermark)
 
     def _take(self, batch: record_batch.Batch) -> None:

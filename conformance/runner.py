@@ -17,9 +17,11 @@ from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.suite import all_cases
-from mockraft.conformance.target import Target, look_up
+from mockraft.conformance.target import CannotConnectError, Target, look_up
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.conformance.world import World
+from mockraft.wire.client import DisconnectedError
+from mockraft.wire.errors import WireError
 
 PARALLEL = 16
 CASE_TIMEOUT_S = 60.0
@@ -71,6 +73,7 @@ async def run(
 
     numbered = list(enumerate(chosen))
     try:
+        await log.catch_up()
         for number, case in numbered:
             if case.alone and not case.disruptive:
                 await judge(number, case)
@@ -102,10 +105,10 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
         verdict.reason = misfit
         return verdict
     began = time.monotonic()
-    await log.catch_up()
     world = World(target, log, identities, alone=case.alone)
     try:
         async with asyncio.timeout(CASE_TIMEOUT_S):
+            await world.skip_records()
             await _tried(case, world)
         verdict.outcome = Outcome.PASSED
     except NotApplicableError as error:
@@ -118,6 +121,10 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
             "expected": _plain(error.expected),
             "got": _plain(error.got),
         }
+    except (CannotConnectError, DisconnectedError, WireError) as error:
+        verdict.outcome, verdict.reason = Outcome.FAILED, str(error)
+    except TimeoutError:
+        verdict.outcome, verdict.reason = Outcome.FAILED, f"it was not over within {CASE_TIMEOUT_S:g} s"
     except Exception as error:
         verdict.outcome, verdict.reason = Outcome.FAILED, f"{type(error).__name__}: {error}"
         verdict.detail = {"what": traceback.format_exc(limit=-3)}
@@ -134,10 +141,10 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
 
 async def _observed(target: Target, log: Log, identities: Identities, case: Case) -> list[Tree]:
     """Return the exchanges of a case that does not apply, up to the first answer that it does not expect."""
-    await log.catch_up()
     world = World(target, log, identities, alone=case.alone)
     with suppress(Exception):
         async with asyncio.timeout(CASE_TIMEOUT_S):
+            await world.skip_records()
             await case.trial(world)
     await world.close()
     return masked(world.story, target, identities)

@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mockraft.conformance.requests import Tree, request
 from mockraft.releases import SUPPORTED, Release, release
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.client import DisconnectedError, KafkaConnection, UnsupportedVersionError, connect
+from mockraft.wire.client import (
+    DisconnectedError,
+    KafkaConnection,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+    connect,
+)
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_VERSION = "metadata.version"
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
+_LITTLE_PATIENCE_MS = 2_000
 _CONTROLLERS = 2
 
 
@@ -30,7 +41,7 @@ class Target:
 
     `api_versions` maps API key to the versions offered, `supported_features` a feature to its range and
     `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
-    `unanswered` are APIs that did not answer when a case cleaned up.
+    `unanswered` are APIs that did not answer; nobody waits long for them again.
     """
 
     host: str
@@ -84,6 +95,21 @@ class Target:
                 f"{error}. Is a controller listening there? --bootstrap takes the address of its CONTROLLER listener."
             ) from None
 
+    async def send(self, connection: KafkaConnection, message: Message, *, version: int) -> Any:
+        """Send a request and return its response message, with less patience if the API did not answer before.
+
+        Raises the errors of `KafkaConnection.send`.
+        """
+        api = api_keys.name(message.api_key)
+        timeout_ms = _LITTLE_PATIENCE_MS if api in self.unanswered else connection.request_timeout_ms
+        try:
+            answer = await connection.send(message, version=version, timeout_ms=timeout_ms)
+        except RequestTimedOutError:
+            self.unanswered.add(api)
+            raise
+        self.unanswered.discard(api)
+        return answer
+
 
 async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
     """Find the active controller at `host:port[,host:port…]` and query it.
@@ -128,12 +154,14 @@ async def _learn(target: Target, cluster_id: str | None) -> Target:
 async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
     request_tree: Tree = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
     answer = await _send(connection, "DescribeQuorum", request_tree)
-    code = answer["errorCode"] or answer["topics"][0]["partitions"][0]["errorCode"]
+    partition = next((each for topic in answer["topics"] for each in topic["partitions"]), None)
+    code = answer["errorCode"] or (partition and partition["errorCode"])
     if code:
         raise CannotConnectError(
             f"{target.bootstrap} is not the active controller ({error_codes.name(code)}): name the one that is, or all"
         )
-    partition = answer["topics"][0]["partitions"][0]
+    if partition is None:
+        raise CannotConnectError(f"{target.bootstrap} does not describe the quorum of {METADATA_TOPIC}")
     target.leader_id, target.leader_epoch = partition["leaderId"], partition["leaderEpoch"]
     target.end_offset = partition["highWatermark"]
 

@@ -67,7 +67,7 @@ class World:
         self.story: list[Tree] = []
         self._log = log
         self._alone = alone
-        self._next_record = len(log.records)
+        self._next_record = 0
         self._connection: KafkaConnection | None = None
         self._undo: list[Step] = []
         self._brokers: dict[int, Broker] = {}
@@ -129,6 +129,11 @@ class World:
         for each in mine:
             self._follow(each)
         return mine
+
+    async def skip_records(self) -> None:
+        """Begin the case: the records until now are others'."""
+        await self._log.catch_up()
+        self._next_record = len(self._log.records)
 
     def afterwards(self, api: str, fields: Tree) -> None:
         """Send this request when the case is over, whatever its outcome."""
@@ -296,7 +301,7 @@ class World:
         if offered is None:
             raise NotApplicableError(f"the controller does not offer {api}")
         if version < 0:
-            return min(offered[1], cls.max_version)
+            version = min(max(offered[1], cls.min_version), cls.max_version)
         if not offered[0] <= version <= offered[1]:
             raise NotApplicableError(f"the controller offers {api} {offered[0]}-{offered[1]}, not {version}")
         return version
@@ -305,7 +310,7 @@ class World:
         if self._connection is None or not self._connection.is_open:
             self._connection = await self.target.open()
         self.story.append({"api": f"{api} v{version}", "request": fields, "answer": None})
-        got = to_json(await self._connection.send(message, version=version), version)
+        got = to_json(await self.target.send(self._connection, message, version=version), version)
         self.story[-1]["answer"] = got
         return got
 

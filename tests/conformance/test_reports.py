@@ -2,12 +2,14 @@
 
 import builtins
 import dataclasses
+import io
 import xml.etree.ElementTree as ET
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.commands.conformance.screen import Screen
 from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.documents.conformance_level import Level
 from mockraft.conformance.documents.summary import as_markdown
@@ -15,6 +17,7 @@ from mockraft.conformance.failure_text import lines
 from mockraft.conformance.html_report import NoTemplatesError, write_html
 from mockraft.conformance.junit import write_junit
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from rich.console import Console
 
 STORY = [{"api": "CreateTopics v7", "request": {"timeoutMs": 1}, "answer": {"errorCode": 41}}]
 DETAIL = {
@@ -86,6 +89,17 @@ def test_failure_text_includes_the_request(found: Run) -> None:
         'got: {"errorCode": "41 NOT_CONTROLLER"}',
     ]
     assert list(lines(found.verdicts[2])) == ["r", "Traceback"]
+
+
+def test_long_lines_are_cut_in_the_terminal(found: Run) -> None:
+    found.failures[0].detail["story"] = [{"api": "X v0", "request": {"a": "\x9b" + 500_000 * "x"}, "answer": None}]
+    printed = io.StringIO()
+    Screen(Console(file=printed, width=10_000)).summary(found)
+    text = printed.getvalue()
+    assert "after X v0" in text
+    assert "xxx… (500,0" in text
+    assert "\x9b" not in text
+    assert max(map(len, text.splitlines())) < 500
 
 
 def test_html_report_is_complete_and_self_contained(found: Run, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 _TOLD_IN_FULL = 8
 _BRIEF_LINES = 40
+_LINE_MAX = 400
 
 
 class Screen:
@@ -114,6 +115,12 @@ class Screen:
         details = list(lines(verdict))
         shown = details[:_BRIEF_LINES] if in_full else details[:1]
         for line in shown:
-            self.console.print(Text(f"    {line}"))
+            self.console.print(Text(f"    {_cut(line)}"))
         again = f"mockraft conformance --bootstrap {found.target} --only {shlex.quote(verdict.name)}"
         self.console.print(Text(f"    again: {again}\n", "dim"))
+
+
+def _cut(line: str) -> str:
+    """Return a line for the terminal; the files that --json, --junit and --html write have the whole one."""
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line[:_LINE_MAX])
+    return shown if len(line) <= _LINE_MAX else f"{shown}… ({len(line):,} characters)"
