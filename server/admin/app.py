@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from importlib import metadata
 from pathlib import Path
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.responses import FileResponse
-from fastapi.security import HTTPBearer
 from mockraft.server.admin import faults, recordings, requests, state, stubs, system, verification
 from mockraft.server.admin.guard import Guard
 from mockraft.server.admin.metrics import Metrics
-from mockraft.server.admin.problems import REFUSALS, answer_problems
+from mockraft.server.admin.openapi import openapi_document, operation_id
+from mockraft.server.admin.problems import answer_problems
 from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
@@ -20,12 +21,6 @@ from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).resolve().parent / "page"  # StaticFiles refuses symlinks, which an editable install has
 ROUTERS = tuple(each.router for each in (system, stubs, faults, verification, requests, state, recordings))
-
-ABOUT = """Control and inspect a running mockraft controller, or quorum, from any language.
-
-The JSON of stubs, faults and matches is that of Python's `to_json` and of stub files. Names are Kafka's, in camelCase.
-Errors are problems (RFC 9457, `application/problem+json`) whose `errors` name the fields. `GET`s have an ETag.
-"""
 
 
 def create_app(
@@ -40,15 +35,10 @@ def create_app(
     """
     settings = settings or AdminSettings()
     app = FastAPI(
-        title="mockraft",
-        version=metadata.version("mockraft"),
-        description=ABOUT,
-        docs_url=None,
-        redoc_url=None,
-        separate_input_output_schemas=False,
-        responses=REFUSALS,
-        dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.token else [],
+        version=metadata.version("mockraft"), docs_url=None, redoc_url=None, generate_unique_id_function=operation_id
     )
+    document = functools.cache(lambda: openapi_document(app, needs_token=settings.token is not None))
+    app.openapi = document  # type: ignore[method-assign]
     app.state.double = double
     app.state.metrics = Metrics(double)
     app.state.recorder = recorder

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
+from mockraft.server.admin import fault_schema
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.fault_schema import FaultBody
+from mockraft.server.admin.fault_schema import NewFault
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.double import Double
@@ -24,7 +25,7 @@ FaultId = Annotated[str, Path(alias="faultId", description="Id of the fault.")]
 class Faults(Model):
     """Faults, in the order in which they were added."""
 
-    faults: list[FaultBody]
+    faults: list[fault_schema.Fault]
 
 
 class FaultChange(Model):
@@ -70,7 +71,7 @@ class Step(Model):
     at: int = Field(default=0, ge=0)
     duration: int | None = Field(default=None, ge=0)
     ramp: int = Field(default=0, ge=0)
-    fault: FaultBody
+    fault: NewFault
 
 
 class StepNow(Step):
@@ -121,8 +122,8 @@ async def list_unfired_faults(request: Request, double: TheDouble) -> Response:
     return json_response(request, {"faults": [fault.to_json() for fault in double.script.faults.unfired()]})
 
 
-@router.post("/v1/faults", status_code=201, response_model=FaultBody)
-async def add_fault(body: FaultBody, double: TheDouble) -> Response:
+@router.post("/v1/faults", status_code=201, response_model=fault_schema.Fault)
+async def add_fault(body: NewFault, double: TheDouble) -> Response:
     """Add a fault, switched on unless `enabled` is false."""
     faults = double.script.faults
     if any(fault.id == body.root.get("id") for fault in faults.all):
@@ -137,13 +138,13 @@ async def remove_all_faults(double: TheDouble) -> None:
     double.script.faults.reset()
 
 
-@router.get("/v1/faults/{faultId}", response_model=FaultBody)
+@router.get("/v1/faults/{faultId}", response_model=fault_schema.Fault)
 async def get_fault(fault_id: FaultId, double: TheDouble) -> Response:
     """Return one fault."""
     return _one(_known(double, fault_id))
 
 
-@router.patch("/v1/faults/{faultId}", response_model=FaultBody)
+@router.patch("/v1/faults/{faultId}", response_model=fault_schema.Fault)
 async def change_fault(fault_id: FaultId, body: FaultChange, double: TheDouble) -> Response:
     """Switch a fault on or off, or change its fields."""
     _known(double, fault_id)

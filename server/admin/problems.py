@@ -122,22 +122,19 @@ def _path_in(text: str) -> str:
     return path
 
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": description, "content": {MEDIA_TYPE: {}}}
-    for status, description in (
-        (400, "The body is not JSON."),
-        (401, "The bearer token is missing or wrong."),
-        (403, "The request comes from another site, or its Host is not this machine."),
-        (404, "Not found."),
-        (408, "The body did not arrive in time."),
-        (409, "The current state does not allow it."),
-        (413, "The body is too long."),
-        (415, "The content type of the body is not supported."),
-        (422, "A field is invalid: `errors` names it."),
-        (503, "Every node of the quorum is killed, or, of /v1/health, nothing can be committed now."),
-    )
+REFUSALS = {
+    400: "The body is not JSON.",
+    401: "The bearer token is missing or wrong.",
+    403: "The request comes from another site, or its Host is not this machine.",
+    404: "Not found.",
+    408: "The body did not arrive in time.",
+    409: "The current state does not allow it.",
+    413: "The body is too long.",
+    415: "The content type of the body is not supported.",
+    422: "A field is invalid: `errors` names it.",
+    503: "Every node of the quorum is killed, or, of /v1/health, nothing can be committed now.",
 }
-"""Responses of every operation in the OpenAPI document."""
+"""Statuses of refused requests, of every operation."""
 
 
 def answer_problems(app: FastAPI) -> None:

@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.problems import ProblemError, field_named, known
 from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
-from mockraft.server.admin.stub_schema import MatchBody, StubBody
+from mockraft.server.admin.stub_schema import NewStub
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, merged
 from mockraft.server.stubs.match import Match
@@ -55,7 +56,7 @@ class RecordingStart(Choice):
 class JournalChoice(Choice):
     """Selection of answered requests."""
 
-    match: MatchBody | None = Field(default=None, description="Conditions on the requests; default: any.")
+    match: stub_schema.Match | None = Field(default=None, description="Conditions on the requests; default: any.")
     since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
 
 
@@ -92,7 +93,7 @@ class LeftOut(Model):
 class Recorded(Model):
     """Stubs, in the order in which their requests were first sent, as `/v1/stubs/import` takes them."""
 
-    stubs: list[StubBody]
+    stubs: list[NewStub]
     left_out: list[LeftOut]
     loaded: bool = Field(description="True if they were added to this controller's stubs.")
 
@@ -185,6 +186,6 @@ def _recorded(found: RecordedStubs, double: Double, load: bool) -> Recorded:
     if load:
         with field_named("stubs"):
             stubs = [Stub.from_json(each) for each in trees]
-        trees = [double.script.stubs.add(stub).to_json() for stub in stubs]
+        trees = [tree | {"id": double.script.stubs.add(stub).id} for tree, stub in zip(trees, stubs, strict=True)]
     left_out = [LeftOut(**asdict(each)) for each in found.left_out]
-    return Recorded(stubs=[StubBody(each) for each in trees], left_out=left_out, loaded=load)
+    return Recorded(stubs=[NewStub(each) for each in trees], left_out=left_out, loaded=load)

@@ -8,8 +8,8 @@ from mockraft.server.admin.json_bodies import Model
 from pydantic import Field
 
 
-class RequestSummary(Model):
-    """A request and its outcome, without the bodies. Times are milliseconds of the controller's clock."""
+class ReceivedRequest(Model):
+    """A request and its outcome; a summary has no bodies. Times are milliseconds of the controller's clock."""
 
     id: int = Field(description="Ids increase over all nodes, and are never reused.", examples=[17])
     node: int = Field(description="The controller that received it.", examples=[3000])
@@ -30,19 +30,14 @@ class RequestSummary(Model):
     error: str | None = Field(description="Name of the first error in the answer.", examples=["STALE_BROKER_EPOCH"])
     failure: str | None = Field(description="Traceback of a failure in mockraft itself.")
     bytes: int = Field(description="Bytes of request and answer.")
-
-
-class RequestDetail(RequestSummary):
-    """A request and its answer, decoded, in the JSON of Kafka's own tools."""
-
-    request: dict[str, Any]
-    response: dict[str, Any] | None = Field(description="null without a readable answer.")
-    response_hex: str | None = Field(description="An unreadable answer, damaged on purpose.")
+    request: dict[str, Any] = Field(default={}, description="The request in the JSON of Kafka's own tools.")
+    response: dict[str, Any] | None = Field(default=None, description="The answer; null if it cannot be read.")
+    response_hex: str | None = Field(default=None, description="An unreadable answer, damaged on purpose.")
 
 
 class Requests(Model):
     """Requests, oldest first; with `summary=false` each has its bodies."""
 
-    requests: list[RequestDetail | RequestSummary]
+    requests: list[ReceivedRequest]
     next: int = Field(description="The `since` for the requests after these.")
     dropped: int = Field(description="Number of dropped entries since the start, because the journal is bounded.")

@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
 from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, json_list, json_text, tagged
 from mockraft.server.admin.problems import ProblemError
-from mockraft.server.admin.request_models import RequestDetail, Requests
+from mockraft.server.admin.request_models import ReceivedRequest, Requests
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, merged, write_pcapng
 
@@ -171,7 +171,7 @@ async def _events(
             await asyncio.wait_for(stopping.wait(), STREAM_TURN_S)
 
 
-@router.get("/v1/requests/{requestId}", response_model=RequestDetail)
+@router.get("/v1/requests/{requestId}", response_model=ReceivedRequest)
 async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     """Return one request with its bodies."""
     for exchange in held(double, since=request_id - 1)[:1]:
@@ -187,7 +187,7 @@ async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     response_class=StreamingResponse,
     responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
 )
-async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
+async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return everything in the journal, closed connections included, as one JSON text per line."""
     journals = [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
     lines = (line + "\n" for journal in journals for line in journal.json_lines())
@@ -199,7 +199,7 @@ async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingR
     response_class=Response,
     responses={200: {"content": {PCAPNG: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def requests_as_capture(double: TheDouble, node: OneNode) -> Response:
+async def export_requests_as_capture(double: TheDouble, node: OneNode) -> Response:
     """Return the requests and answers in the journal as a capture, for Wireshark."""
     journals = {node_id: journal for node_id, journal in double.journals.items() if node in (None, node_id)}
     entries = list(merged(journals.values()))

@@ -65,13 +65,13 @@ class NewRecords(Model):
 
 
 @router.get("/v1/state", response_model=view_models.State)
-async def whole_state(request: Request, double: TheDouble) -> Response:
+async def get_state(request: Request, double: TheDouble) -> Response:
     """Return the whole state except the log."""
     return json_response(request, double.state.to_json())
 
 
 @router.get("/v1/quorum", response_model=view_models.Quorum)
-async def quorum(request: Request, double: TheDouble) -> Response:
+async def get_quorum(request: Request, double: TheDouble) -> Response:
     """Return the leader, the voters and the observers."""
     return json_response(request, double.state.quorum().to_json())
 
@@ -84,38 +84,38 @@ async def elect_controller(body: NodeId, double: TheDouble) -> None:
 
 
 @router.post("/v1/quorum/resign", status_code=204)
-async def resign(double: TheDouble) -> None:
+async def resign_controller(double: TheDouble) -> None:
     """Make the active controller resign."""
     with commanding():
         double.state.resign()
 
 
 @router.get("/v1/brokers", response_model=view_models.Brokers)
-async def brokers(request: Request, double: TheDouble) -> Response:
+async def list_brokers(request: Request, double: TheDouble) -> Response:
     """List the registered brokers, by id."""
     return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
 
 
 @router.get("/v1/brokers/{brokerId}", response_model=view_models.Broker)
-async def broker(broker_id: BrokerId, double: TheDouble) -> Response:
+async def get_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Return a registered broker."""
     return _broker(double, broker_id)
 
 
 @router.post("/v1/brokers/{brokerId}/fence", response_model=view_models.Broker)
-async def fence(broker_id: BrokerId, double: TheDouble) -> Response:
+async def fence_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Fence a broker; its next heartbeat without `wantFence` unfences it again."""
     return _commanded(double, broker_id, lambda: double.state.fence(broker_id))
 
 
 @router.post("/v1/brokers/{brokerId}/unfence", response_model=view_models.Broker)
-async def unfence(broker_id: BrokerId, double: TheDouble) -> Response:
+async def unfence_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Unfence a broker and renew its session."""
     return _commanded(double, broker_id, lambda: double.state.unfence(broker_id))
 
 
 @router.post("/v1/brokers/{brokerId}/expire-session", response_model=view_models.Broker)
-async def expire_session(broker_id: BrokerId, double: TheDouble) -> Response:
+async def expire_broker_session(broker_id: BrokerId, double: TheDouble) -> Response:
     """Expire a broker's session: it is fenced until its next heartbeat."""
     return _commanded(double, broker_id, lambda: double.state.expire_session(broker_id))
 
@@ -127,7 +127,7 @@ async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -
 
 
 @router.post("/v1/brokers/{brokerId}/unregister", status_code=204)
-async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
+async def unregister_broker(broker_id: BrokerId, double: TheDouble) -> None:
     """Unregister a broker, as UnregisterBroker does."""
     _broker(double, broker_id)
     with commanding():
@@ -135,13 +135,13 @@ async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
 
 
 @router.get("/v1/topics", response_model=view_models.Topics)
-async def topics(request: Request, double: TheDouble) -> Response:
+async def list_topics(request: Request, double: TheDouble) -> Response:
     """List the topics with their partitions, by name."""
     return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
 
 
 @router.post("/v1/elections", response_model=view_models.Partition)
-async def elect(body: Election, double: TheDouble) -> Response:
+async def elect_leader(body: Election, double: TheDouble) -> Response:
     """Elect a replica of a partition; return the partition after that."""
     with commanding():
         found = double.state.elect(body.topic, body.partition, body.leader, unclean=body.unclean)
@@ -149,7 +149,7 @@ async def elect(body: Election, double: TheDouble) -> Response:
 
 
 @router.get("/v1/records", response_model=view_models.Records)
-async def records(
+async def list_records(
     double: TheDouble,
     from_offset: Annotated[int, Query(alias="from", description="A negative one counts from the end.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
@@ -165,7 +165,7 @@ async def records(
 
 
 @router.post("/v1/records", status_code=201, response_model=view_models.Records)
-async def append(body: NewRecords, double: TheDouble) -> Response:
+async def append_records(body: NewRecords, double: TheDouble) -> Response:
     """Write metadata records as one batch: all of them, or none if one does not fit the state."""
     trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
     try:
@@ -180,13 +180,13 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
 
 
 @router.get("/v1/snapshots", response_model=view_models.Snapshots)
-async def snapshots(request: Request, double: TheDouble) -> Response:
+async def list_snapshots(request: Request, double: TheDouble) -> Response:
     """List the snapshots that are kept, oldest first."""
     return json_response(request, {"snapshots": [each.to_json() for each in double.state.snapshots()]})
 
 
 @router.post("/v1/snapshots", status_code=201, response_model=view_models.Snapshot)
-async def snapshot(double: TheDouble) -> Response:
+async def write_snapshot(double: TheDouble) -> Response:
     """Write a snapshot of everything committed; return the newest one if nothing is new."""
     with commanding():
         found = double.state.snapshot()
@@ -194,7 +194,7 @@ async def snapshot(double: TheDouble) -> Response:
 
 
 @router.get("/v1/state/file", response_class=Response, responses={200: FILE_BODY})
-async def save(double: TheDouble) -> Response:
+async def save_state(double: TheDouble) -> Response:
     """Return the whole state as a snapshot file in Kafka's format: for PUT, `Controller(state=…)` and Kafka's tools."""
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
         path = FilePath(folder) / "state.checkpoint"
@@ -205,7 +205,7 @@ async def save(double: TheDouble) -> Response:
 
 
 @router.put("/v1/state/file", status_code=204, openapi_extra={"requestBody": {"required": True, **FILE_BODY}})
-async def load(request: Request, double: TheDouble) -> None:
+async def load_state(request: Request, double: TheDouble) -> None:
     """Restart with a saved state; connections break. Not with a data directory, and not in a quorum."""
     data = await request.body()
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request, Response
+from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, field_named, known, pointer_of
-from mockraft.server.admin.stub_schema import StubBody
+from mockraft.server.admin.stub_schema import NewStub
 from mockraft.server.double import Double
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.stub import Stub
@@ -23,7 +24,13 @@ ScenarioName = Annotated[str, Path(alias="name", description="Name of the scenar
 class Stubs(Model):
     """Stubs, in order of precedence."""
 
-    stubs: list[StubBody]
+    stubs: list[stub_schema.Stub]
+
+
+class NewStubs(Model):
+    """Stubs to add."""
+
+    stubs: list[NewStub]
 
 
 class StubSwitch(Model):
@@ -76,14 +83,14 @@ async def list_unused_stubs(request: Request, double: TheDouble) -> Response:
     return json_response(request, {"stubs": [stub.to_json() for stub in double.script.stubs.unused()]})
 
 
-@router.post("/v1/stubs", tags=["stubs"], status_code=201, response_model=StubBody)
-async def add_stub(body: StubBody, double: TheDouble) -> Response:
+@router.post("/v1/stubs", tags=["stubs"], status_code=201, response_model=stub_schema.Stub)
+async def add_stub(body: NewStub, double: TheDouble) -> Response:
     """Add a stub; return it with its id."""
     return _one(_add(double, _read(body)), 201)
 
 
 @router.post("/v1/stubs/import", tags=["stubs"], status_code=201, response_model=Stubs)
-async def import_stubs(body: Stubs, double: TheDouble) -> Response:
+async def import_stubs(body: NewStubs, double: TheDouble) -> Response:
     """Add several stubs, all of them or none."""
     read = [_read(each, "stubs", index) for index, each in enumerate(body.stubs)]
     added: list[Stub] = []
@@ -105,19 +112,19 @@ async def remove_all_stubs(double: TheDouble) -> None:
 
 
 @router.post("/v1/stubs/release", tags=["stubs"])
-async def release(body: Release, double: TheDouble) -> Released:
+async def release_clients(body: Release, double: TheDouble) -> Released:
     """Release blackholed clients."""
     return Released(released=double.script.stubs.release(client_id=body.client_id, connection=body.connection))
 
 
-@router.get("/v1/stubs/{stubId}", tags=["stubs"], response_model=StubBody)
+@router.get("/v1/stubs/{stubId}", tags=["stubs"], response_model=stub_schema.Stub)
 async def get_stub(stub_id: StubId, double: TheDouble) -> Response:
     """Return a stub with its counts."""
     return _one(_live(double, stub_id))
 
 
-@router.put("/v1/stubs/{stubId}", tags=["stubs"], response_model=StubBody)
-async def replace_stub(stub_id: StubId, body: StubBody, double: TheDouble) -> Response:
+@router.put("/v1/stubs/{stubId}", tags=["stubs"], response_model=stub_schema.Stub)
+async def replace_stub(stub_id: StubId, body: NewStub, double: TheDouble) -> Response:
     """Replace a stub; the new one counts from 0."""
     _live(double, stub_id)
     stub = _read(body)
@@ -126,7 +133,7 @@ async def replace_stub(stub_id: StubId, body: StubBody, double: TheDouble) -> Re
     return _one(double.script.stubs.replace(stub_id, stub))
 
 
-@router.patch("/v1/stubs/{stubId}", tags=["stubs"], response_model=StubBody)
+@router.patch("/v1/stubs/{stubId}", tags=["stubs"], response_model=stub_schema.Stub)
 async def switch_stub(stub_id: StubId, body: StubSwitch, double: TheDouble) -> Response:
     """Switch a stub on or off; its counts stay."""
     _live(double, stub_id)
@@ -160,7 +167,7 @@ async def reset_scenarios(double: TheDouble) -> None:
     double.script.stubs.reset_scenarios()
 
 
-def _read(body: StubBody, *prefix: str | int) -> Stub:
+def _read(body: NewStub, *prefix: str | int) -> Stub:
     with field_named(*prefix):
         return Stub.from_json(body.root)
 

@@ -91,7 +91,7 @@ class Reset(Model):
 
 
 @router.get("/v1/health")
-async def health(double: TheDouble) -> Health:
+async def get_health(double: TheDouble) -> Health:
     """Report health; 503 with the reason while nothing can be committed. Needs no token, for health checks."""
     nodes = double.nodes()
     if not nodes:
@@ -124,13 +124,13 @@ async def health(double: TheDouble) -> Health:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(request: Request) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Return metrics for Prometheus, under the names of Kafka's controllers."""
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/settings")
-async def settings(double: TheDouble) -> Settings:
+async def get_settings(double: TheDouble) -> Settings:
     """Return the current settings."""
     return _settings(double)
 
@@ -149,13 +149,13 @@ async def change_settings(change: SettingsChange, double: TheDouble) -> Settings
 
 
 @router.get("/v1/clock")
-async def clock(double: TheDouble) -> ClockNow:
+async def get_clock(double: TheDouble) -> ClockNow:
     """Return the controller's time."""
     return _clock(double)
 
 
 @router.post("/v1/clock/advance")
-async def advance(body: Advance, double: TheDouble) -> ClockNow:
+async def advance_clock(body: Advance, double: TheDouble) -> ClockNow:
     """Advance a virtual clock (`mockraft serve --virtual-clock`): sessions end and periodic work runs, at its time."""
     left = body.ms
     try:
@@ -169,7 +169,7 @@ async def advance(body: Advance, double: TheDouble) -> ClockNow:
 
 
 @router.post("/v1/restart", status_code=204)
-async def restart(double: TheDouble) -> None:
+async def restart_controller(double: TheDouble) -> None:
     """Restart the controller in place, with its log; connections break. Not for a node of a quorum."""
     with commanding():
         double.restart()

@@ -7,12 +7,12 @@ import contextlib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
-from mockraft.server.admin.request_models import RequestDetail, RequestSummary
+from mockraft.server.admin.request_models import ReceivedRequest
 from mockraft.server.admin.requests import held
-from mockraft.server.admin.stub_schema import MatchBody
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
 from mockraft.server.stubs.match import Match
@@ -26,7 +26,7 @@ WITHIN_MS_MAX = 600_000
 class Wanted(Model):
     """A match and a mark."""
 
-    match: MatchBody | None = Field(default=None, description="Conditions on the requests; default: any.")
+    match: stub_schema.Match | None = Field(default=None, description="Conditions on the requests; default: any.")
     since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
 
     def read(self) -> Match:
@@ -45,7 +45,7 @@ class Find(Wanted):
 class Found(Model):
     """Requests, oldest first."""
 
-    requests: list[RequestDetail | RequestSummary]
+    requests: list[ReceivedRequest]
 
 
 class Verify(Wanted):
@@ -133,7 +133,7 @@ async def verify_requests(body: Verify, double: TheDouble) -> Verification:
 
 
 @router.get("/v1/requests/unmatched", response_model=Found)
-async def unmatched_requests(
+async def list_unmatched_requests(
     request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> Response:
     """List the newest requests that strict stubs did not expect (`PATCH /v1/settings {"strict": true}`)."""
@@ -141,7 +141,7 @@ async def unmatched_requests(
 
 
 @router.get("/v1/requests/unmatched/near-misses", response_model=NearMisses)
-async def near_misses_of_unmatched(
+async def list_near_misses_of_unmatched(
     request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=100)] = 10
 ) -> Response:
     """Return the nearest stubs of the newest unexpected requests, condition by condition."""
@@ -150,7 +150,7 @@ async def near_misses_of_unmatched(
 
 
 @router.get("/v1/requests/{requestId}/near-misses", response_model=NearMisses)
-async def near_misses_of_request(
+async def list_near_misses(
     request: Request, request_id: Annotated[int, Path(alias="requestId", ge=1)], double: TheDouble
 ) -> Response:
     """Return the nearest stubs of one request."""

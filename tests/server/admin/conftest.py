@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from mockraft import Controller
 from mockraft.server.admin.app import create_app
 from mockraft.server.admin.settings import AdminSettings
+from mockraft.server.double import Double
+from mockraft.server.stubs.script import Script
 from mockraft.wire import client
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
@@ -17,6 +20,17 @@ Asking = Callable[..., httpx.AsyncClient]
 def _asking(double: Any, base_url: str = "http://127.0.0.1:8080", **settings: Any) -> httpx.AsyncClient:
     app = create_app(double, AdminSettings(**settings))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app, raise_app_exceptions=False), base_url=base_url)
+
+
+@pytest.fixture(scope="session")
+def schema() -> Callable[[str], jsonschema_rs.Draft4Validator]:
+    """Return a validator of a component of the OpenAPI document."""
+    document = create_app(Double(dict, Script())).openapi()
+
+    def validator(name: str) -> jsonschema_rs.Draft4Validator:
+        return jsonschema_rs.Draft4Validator({**document, "$ref": f"#/components/schemas/{name}"})
+
+    return validator
 
 
 @pytest.fixture

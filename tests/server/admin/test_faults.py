@@ -1,10 +1,13 @@
+from collections.abc import Callable
+
 import httpx
 import jsonschema_rs
 import pytest
-from mockraft.server.admin.fault_schema import fault_schema
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind
 from mockraft.wire.names import camel
+
+Schema = Callable[[str], jsonschema_rs.Draft4Validator]
 
 LATENCY = {"kind": "latency", "params": {"latencyMs": 5}, "match": {"clientId": "nobody"}}
 
@@ -14,15 +17,14 @@ VALUES = {"int": 5, "float": 0.5, "string": "x", "bool": True}
 
 
 @pytest.mark.parametrize("kind", TOXICS, ids=lambda kind: kind.name)
-async def test_each_toxic_is_added_by_its_schema(http: httpx.AsyncClient, kind: Kind) -> None:
+async def test_each_toxic_is_added_by_its_schema(http: httpx.AsyncClient, schema: Schema, kind: Kind) -> None:
     needed = [each for each in kind.parameters if each.default is REQUIRED]
     params = {camel(each.name): each.choices[0] if each.choices else VALUES[each.type] for each in needed}
     tree = {"kind": kind.name, "params": params, "match": {"clientId": "nobody"}}
-    validator = jsonschema_rs.validator_for(fault_schema())
-    assert [str(error) for error in validator.iter_errors(tree)] == []
+    assert [str(error) for error in schema("NewFault").iter_errors(tree)] == []
     added = await http.post("/v1/faults", json=tree)
     assert added.status_code == 201, added.text
-    assert [str(error) for error in validator.iter_errors(added.json())] == []
+    assert [str(error) for error in schema("Fault").iter_errors(added.json())] == []
 
 
 async def test_the_kinds_are_listed_with_their_parameters(http: httpx.AsyncClient) -> None:
@@ -55,9 +57,9 @@ async def test_a_fault_is_switched_changed_and_taken_away(http: httpx.AsyncClien
     ],
 )
 async def test_a_fault_that_makes_no_sense_is_pointed_at(
-    http: httpx.AsyncClient, change: dict[str, object], pointer: str
+    http: httpx.AsyncClient, schema: Schema, change: dict[str, object], pointer: str
 ) -> None:
-    assert not jsonschema_rs.validator_for(fault_schema()).is_valid({**LATENCY, **change})
+    assert not schema("NewFault").is_valid({**LATENCY, **change})
     answer = await http.post("/v1/faults", json={**LATENCY, **change})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
 

@@ -5,12 +5,12 @@ import httpx
 import jsonschema_rs
 import pytest
 from mockraft import stub
-from mockraft.server.admin.stub_schema import stub_schema
 from mockraft.server.stubs.actions import known_actions
 from mockraft.server.stubs.stub import Stub
 from mockraft.wire.json_form import Json
 
 Ask = Callable[..., Awaitable[None]]
+Schema = Callable[[str], jsonschema_rs.Draft4Validator]
 
 CLUSTER = {
     "match": {"api": "DescribeCluster"},
@@ -29,16 +29,16 @@ WRITTEN_IN_PYTHON = [
 ]
 
 
-def test_stubs_that_python_writes_are_valid_by_the_schema() -> None:
-    validator = jsonschema_rs.validator_for(stub_schema())
-    wrong = [str(error) for each in WRITTEN_IN_PYTHON for error in validator.iter_errors(each.to_json())]
+def test_stubs_that_python_writes_are_valid_by_the_schema(schema: Schema) -> None:
+    added = [each.named("", id="x").to_json() for each in WRITTEN_IN_PYTHON]
+    wrong = [str(error) for each in added for error in schema("Stub").iter_errors(each)]
     assert wrong == []
 
 
 @pytest.mark.parametrize("name", list(known_actions()))
-def test_each_actions_example_is_valid_by_the_schema_and_read(name: str) -> None:
+def test_each_actions_example_is_valid_by_the_schema_and_read(schema: Schema, name: str) -> None:
     tree: Json = {"match": {"api": "BrokerHeartbeat"}, "actions": [{name: known_actions()[name].example}]}
-    assert [str(error) for error in jsonschema_rs.validator_for(stub_schema()).iter_errors(tree)] == []
+    assert [str(error) for error in schema("NewStub").iter_errors(tree)] == []
     assert [action.name for action in Stub.from_json(tree).actions] == [name]
 
 
@@ -47,18 +47,33 @@ def test_each_actions_example_is_valid_by_the_schema_and_read(name: str) -> None
     [
         {"mach": {}},
         {"match": {"appi": "Fetch"}},
-        {"match": {"brokerId": {"atLeast": 1}}},
         {"trigger": {"times": 0}},
         {"trigger": "sometimes"},
         {"priority": "high"},
         {"scenario": {"requires": "Started"}},
         {"actions": [{"explode": True}]},
+    ],
+    ids=json.dumps,
+)
+async def test_a_stub_that_the_schema_refuses_is_refused(
+    http: httpx.AsyncClient, schema: Schema, tree: dict[str, object]
+) -> None:
+    assert not schema("NewStub").is_valid(tree)
+    answer = await http.post("/v1/stubs", json=tree)
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"match": {"appi": "Fetch"}},
+        {"match": {"brokerId": {"atLeast": 1}}},
+        {"trigger": {"times": 0}},
         {"actions": [{"delayOn": {"ms": 1, "jiter": 2}}]},
     ],
     ids=json.dumps,
 )
 async def test_schema_error_contains_a_pointer(http: httpx.AsyncClient, tree: dict[str, object]) -> None:
-    assert not jsonschema_rs.validator_for(stub_schema()).is_valid(tree)
     answer = await http.post("/v1/stubs", json=tree)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"].startswith(f"#/{next(iter(tree))}")
