@@ -123,7 +123,7 @@ def _inherited(resource_type: int, key: ConfigKey, merged: Mapping[str, str], of
         for synonym in config_keys.topic_synonyms(of).get(key.name, ()):
             if synonym.name in merged:
                 return converted(merged[synonym.name], synonym.factor)
-    return merged.get(_broker_key(key.name), key.default) if resource_type == GROUP else key.default
+    return merged.get(broker_key(key.name), key.default) if resource_type == GROUP else key.default
 
 
 def _synonyms_of(resource_type: int, key: ConfigKey, layers: Layers) -> list[SynonymValue]:
@@ -131,13 +131,13 @@ def _synonyms_of(resource_type: int, key: ConfigKey, layers: Layers) -> list[Syn
         behind = config_keys.topic_synonyms(layers.of).get(key.name)
         return list(_synonyms(behind[0].name, layers, key.is_sensitive)) if behind else []
     if resource_type == GROUP:
-        if _broker_key(key.name) in config_keys.keys(BROKER, layers.of):
-            return list(_synonyms(_broker_key(key.name), layers, key.is_sensitive))
+        if broker_key(key.name) in config_keys.keys(BROKER, layers.of):
+            return list(_synonyms(broker_key(key.name), layers, key.is_sensitive))
         return [] if key.default is None else [SynonymValue(key.name, key.default, ConfigSource.DEFAULT)]
     return []
 
 
-def _broker_key(group_key: str) -> str:
+def broker_key(group_key: str) -> str:
     """Return the broker key that gives a group key its default (GroupConfig.brokerSynonym)."""
     return "group.streams.assignors" if group_key == "streams.assignor.name" else f"group.{group_key}"
 

@@ -24,6 +24,8 @@ class Behaviour(Enum):
     GROUPS_HAVE_CONFIGS = "4.0", "resources of type GROUP have configs (GroupConfig)"
     KRAFT_VERSION_STAYS = "4.1", "kraft.version cannot be downgraded (FeatureControlManager)"
     UNKNOWN_BROKER_IS_NAMED = "4.1", "UnregisterBroker names the broker that is not registered"
+    REMOTE_STORAGE_NEEDS_DELETE_POLICY = "4.1", "remote storage needs cleanup.policy=delete (LogConfig)"
+    CLEANUP_POLICY_MAY_BE_EMPTY = "4.2", "cleanup.policy may be empty, with remote storage too (KIP-1161, LogConfig)"
     DOWNGRADE_NAMES_BOTH_LEVELS = "4.2", "a refused downgrade of metadata.version names the present level"
     CORDONING = "4.3", "cordoned.log.dirs is a known key, and a refused placement names it (KIP-1066)"
     ADDED_PARTITIONS_ARE_COUNTED = "4.4", "CreatePartitions refuses the partitions of a request by their number"

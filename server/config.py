@@ -35,7 +35,8 @@ class ControllerConfig:
     one that the metadata version has by default: 0 before 3.9. `port` is
     the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it listens on) go
     into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory. `initial_state` is a
-    saved state, or a snapshot of Kafka's, that a new log begins with. Without `delegation_token_secret_key` delegation
+    saved state, or a snapshot of Kafka's, that a new log begins with. `server_properties` are static configs of Kafka's
+    that have no field here, by key. Without `delegation_token_secret_key` delegation
     tokens are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added
     to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
     setting any enables the authorizer, which otherwise allows what ACLs allow.
@@ -153,6 +154,12 @@ class ControllerConfig:
     default_replication_factor: int = option(1, "Cluster", "Default replicas of a partition.")
     min_insync_replicas: int = option(1, "Cluster", "min.insync.replicas that a new log begins with.")
     delete_topic_enable: bool = option(True)
+    server_properties: Mapping[str, str] = option(
+        {},
+        "Cluster",
+        "A property of the controller's server.properties, as in group.streams.max.heartbeat.interval.ms=20000: bounds"
+        " and defaults of groups' and topics' configs, for instance. One that is an option here sets that option.",
+    )
 
     rules: frozenset[Rule] = frozenset()
     overlay: "Overlay | None" = None
@@ -366,6 +373,10 @@ class ControllerConfig:
             about = f"controllers of Kafka {of.name} know metadata.version {low} to {high}"
             raise ValueError(f"metadata_version={self.metadata_version}: {about}")
         features.check_feature_levels(of, self.metadata_version, self.features, unstable=unstable)
+        if self.server_properties:
+            from mockraft.server import server_properties
+
+            server_properties.check(self.server_properties, of)
 
     def _check_quorum(self) -> None:
         """Raise ValueError if quorum options cannot be parsed or a required one is missing."""

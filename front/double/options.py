@@ -69,6 +69,7 @@ class ConfigOptions(TypedDict, total=False):
     default_replication_factor: int
     min_insync_replicas: int
     delete_topic_enable: bool
+    server_properties: Mapping[str, str]
     rules: frozenset[Rule]
     overlay: Overlay | None
     create_topic_policy: CreateTopicPolicy | None

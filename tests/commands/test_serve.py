@@ -18,6 +18,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
 from .cli import DEADLINE_S, completed, started
 
@@ -190,6 +191,8 @@ def test_reports_a_port_in_use(serve: Callable[..., Served]) -> None:
         ("--profile", "kip-9"),
         ("--port", "65534", "--controllers", "3"),
         ("--schemas", "nowhere"),
+        ("--server-property", "num.partitions"),
+        ("--server-property", "num.partition=1"),
         ("--no-such-option",),
     ],
 )
@@ -204,6 +207,15 @@ def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., 
     served = serve("--metadata-version", text)
     response = ask(served, ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
     assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
+
+
+def test_server_properties_are_options_or_static_configs(serve: Callable[..., Served]) -> None:
+    given = {"num.partitions": "7", "log.retention.hours": "2", "unstable.feature.versions.enable": "true"}
+    properties = [text for name, value in given.items() for text in ("--server-property", f"{name}={value}")]
+    served = serve("--release", "4.3", "--metadata-version", "31", *properties)
+    resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=list(given))
+    (result,) = ask(served, DescribeConfigsRequest(resources=[resource]), 4).results
+    assert {config.name: config.value for config in result.configs} == given
 
 
 def test_serves_proposals(serve: Callable[..., Served]) -> None:

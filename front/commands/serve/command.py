@@ -81,6 +81,7 @@ def run(options: dict[str, Any]) -> int:
     configure(options["log_level"], options["log_json"])
     for name, hint in misspelled_variables():
         _log.warning("%s: mockraft serve has no such option; %s", name, hint)
+    options |= release.checked(options)
     rng = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
@@ -88,7 +89,6 @@ def run(options: dict[str, Any]) -> int:
     cluster_id = options["cluster_id"] or known or random_cluster_id(rng)
     options |= (
         quorum.checked(options)
-        | release.checked(options)
         | _proposals(options)
         | {
             "cluster_id": _cluster_id(cluster_id),

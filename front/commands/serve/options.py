@@ -53,6 +53,7 @@ _OTHERWISE: Mapping[str, Mapping[str, Any]] = {
     },
     "release": {"default": None, "metavar": "RELEASE", "shown_default": DEFAULT},
     "features": {"name": "feature", "default": None, "is_list": True, "metavar": "NAME=LEVEL"},
+    "server_properties": {"name": "server_property", "default": None, "is_list": True, "metavar": "KEY=VALUE"},
     "api_versions": {"default": None, "is_list": True, "metavar": "API=MIN-MAX"},
     "sasl_enabled_mechanisms": {"default": None},
 }

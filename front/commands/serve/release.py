@@ -1,16 +1,19 @@
-"""The release options of `mockraft serve`: the release, its metadata.version and features, versions of single APIs."""
+"""The release options of `mockraft serve`: the release, its metadata.version and features, versions of single APIs.
+
+And server properties, whose keys are those of the release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mockraft.commands.serve.options import OptionError, blaming
 
 
-def checked(options: Mapping[str, Any]) -> dict[str, Any]:
+def checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
     from mockraft.releases import DEFAULT, release
+    from mockraft.server import server_properties
     from mockraft.server.controller.settings.features import check_feature_levels, metadata_version_level
     from mockraft.server.controller.settings.offers import read_ranges
 
@@ -18,7 +21,10 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError("it is the same as --release; give one of them", "--as-version")
     with blaming("--as-version" if options["as_version"] else "--release"):
         chosen = release(options["release"] or options["as_version"] or DEFAULT)
-    unstable, level = options["unstable_feature_versions_enable"], 0
+    with blaming("--server-property"):
+        given = dict(map(_property, options["server_property"] or ()))
+        own, others = server_properties.fields_and_others(given, chosen)
+    unstable, level = (options | own)["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
         if options["metadata_version"]:
             level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
@@ -28,7 +34,20 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]
         ranges = read_ranges({api: value for api, _, value in pairs})
-    return {"release": chosen.name, "metadata_version": level, "features": features, "api_versions": ranges}
+    return own | {
+        "release": chosen.name,
+        "metadata_version": level,
+        "features": features,
+        "api_versions": ranges,
+        "server_properties": others,
+    }
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not KEY=VALUE, as in group.streams.max.heartbeat.interval.ms=20000")
+    return key.strip(), value
 
 
 def _feature(text: str) -> tuple[str, int]:

@@ -5,13 +5,15 @@ Broker configs are checked by the broker that forwards them; here only the broke
 
 import re
 from collections.abc import Container, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC
-from mockraft.kafka_configs.config_values import invalid_config, parse_all
+from mockraft.kafka_configs.config_values import converted, invalid_config, parse_all
+from mockraft.kafka_configs.described_configs import broker_key
 from mockraft.releases import Behaviour, Release
 from mockraft.server.controller.result import ApiError, invalid_request
+from mockraft.server.controller.settings import remote_storage_rules
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, parse_integer, split_trimmed
 from mockraft.wire.topic_names import reason_invalid
@@ -50,21 +52,45 @@ _BOUNDED_GROUP_KEYS: Final = (
 )
 """In the order in which GroupConfig.validateValues compares them with the broker's lowest and highest values."""
 
+_BOUNDED_IF_SET: Final = frozenset(f"{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+"""Keys that are only compared where the group itself has a value (KAFKA-20337)."""
 
-def validate(resource_type: int, name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
-    """Raise ApiError, with Kafka's code and message, for a resource that may not have these configs."""
+
+class Node(NamedTuple):
+    """The controller that validates: its release, its static configs, and those with dynamic configs over them."""
+
+    of: Release = DEFAULT_RELEASE
+    static: Mapping[str, str] = {}
+    current: Mapping[str, str] = {}
+
+
+ANY_NODE: Final = Node()
+"""A controller of the default release without configs."""
+
+
+def validate(
+    resource_type: int, name: str, configs: Mapping[str, str], before: Mapping[str, str], node: Node = ANY_NODE
+) -> None:
+    """Raise ApiError, with Kafka's code and message, for a resource that may not change from `before` to `configs`."""
+    of = node.of
     if resource_type == TOPIC:
-        validate_topic(name, configs, of)
+        validate_topic(name, configs, before, node)
     elif resource_type == BROKER:
         validate_broker_name(name)
     elif resource_type == CLIENT_METRICS:
         validate_client_metrics(name, configs, of)
     elif resource_type == GROUP:
-        validate_group(name, configs, of)
+        validate_group(name, configs, node)
 
 
-def validate_topic(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
-    """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies."""
+def validate_topic(
+    name: str, configs: Mapping[str, str], before: Mapping[str, str] | None = None, node: Node = ANY_NODE
+) -> None:
+    """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies.
+
+    Values that the topic does not have are the controller's (KafkaConfig.extractLogConfigMap).
+    """
+    of = node.of
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
     invalid = reason_invalid(name)
@@ -72,17 +98,27 @@ def validate_topic(name: str, configs: Mapping[str, str], of: Release = DEFAULT_
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
     for unknown in _unknown(config_keys.keys(TOPIC, of), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    values = parse_all(TOPIC, configs, of)
+    values = parse_all(TOPIC, {**_topic_defaults(node), **configs}, of)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(
             f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
         )
-    if values["remote.storage.enable"]:
-        raise invalid_config(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
+    remote_storage_rules.validate(
+        values,
+        was_enabled=(before or {}).get(remote_storage_rules.ENABLE, "").lower() == "true",
+        is_system_enabled=node.static.get(remote_storage_rules.SYSTEM_ENABLE, "").lower() == "true",
+        of=of,
+    )
+
+
+def _topic_defaults(node: Node) -> dict[str, str]:
+    found = {}
+    for name, synonyms in config_keys.topic_synonyms(node.of).items():
+        strongest = next((each for each in synonyms if each.name in node.current), None)
+        if strongest is not None:
+            found[name] = converted(node.current[strongest.name], strongest.factor)
+    return found
 
 
 def validate_broker_name(name: str) -> None:
@@ -114,8 +150,12 @@ def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release =
             raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
-def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
-    """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
+def validate_group(name: str, configs: Mapping[str, str], node: Node = ANY_NODE) -> None:
+    """Validate as GroupConfig.validate: names, values, the node's bounds, and sessions longer than heartbeats.
+
+    Values that the group does not have are the controller's (GroupCoordinatorConfig.extractGroupConfigMap).
+    """
+    of = node.of
     if not name:
         raise invalid_request("Default group resources are not allowed.")
     for unknown in _unknown(config_keys.keys(GROUP, of), configs):
@@ -123,11 +163,12 @@ def validate_group(name: str, configs: Mapping[str, str], of: Release = DEFAULT_
     tags = split_trimmed(configs.get(_GROUP_TAGS, ""))
     if len(set(tags)) < len(tags):
         raise invalid_config(f"{_GROUP_TAGS} must not contain duplicate tag keys.")
-    values = parse_all(GROUP, configs, of)
+    defaults = {key: node.static[broker_key(key)] for key in _BOUNDED_GROUP_KEYS if broker_key(key) in node.static}
+    values = parse_all(GROUP, {**defaults, **configs}, of)
     for key in _BOUNDED_GROUP_KEYS:
-        if key in values:
-            _check_bounds(key, values[key], of)
-    _check_assignor(values.get(_GROUP_ASSIGNOR), of)
+        if key in values and (key in configs or key not in _BOUNDED_IF_SET):
+            _check_bounds(key, values[key], node)
+    _check_assignor(values.get(_GROUP_ASSIGNOR), node)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if session in values and values[session] <= values[heartbeat]:
@@ -140,15 +181,14 @@ def _unknown(keys: Container[str], configs: Mapping[str, str]) -> list[str]:
     return [name for name, _ in in_hash_map_order(configs) if name not in keys]
 
 
-def _check_bounds(key: str, value: int, of: Release) -> None:
+def _check_bounds(key: str, value: int, node: Node) -> None:
     kind, _, rest = key.partition(".")
-    bounds = config_keys.keys(BROKER, of)
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
-    least, most = (bounds[name].default if name in bounds else None for name in (low, high))
+    least, most = _broker_value(low, node), _broker_value(high, node)
     is_too_low = least is not None and value < int(least)
     if not is_too_low and (most is None or value <= int(most)):
         return
-    if of.has(Behaviour.GROUP_BOUNDS_ARE_NUMBERS):
+    if node.of.has(Behaviour.GROUP_BOUNDS_ARE_NUMBERS):
         if least is not None and most is not None:
             raise invalid_config(f"{key} must be in the range {least} to {most} inclusive.")
         low, high = str(least), str(most)
@@ -156,10 +196,15 @@ def _check_bounds(key: str, value: int, of: Release) -> None:
     raise invalid_config(f"{key} must be {wanted}")
 
 
-def _check_assignor(name: str | None, of: Release) -> None:
+def _broker_value(name: str, node: Node) -> str | None:
+    key = config_keys.keys(BROKER, node.of).get(name)
+    return node.static.get(name, None if key is None else key.default)
+
+
+def _check_assignor(name: str | None, node: Node) -> None:
     if name is None:
         return
-    registered = split_trimmed(config_keys.keys(BROKER, of)["group.streams.assignors"].default or "")
+    registered = split_trimmed(_broker_value("group.streams.assignors", node) or "")
     if name not in registered:
         known = ", ".join(registered)
         raise invalid_config(

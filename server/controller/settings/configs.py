@@ -15,6 +15,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import config_rules
 from mockraft.server.controller.settings.policies import AlteredConfigs, ask
 from mockraft.server.rules import Rule
+from mockraft.server.server_properties import property_of
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import (
     in_hash_map_order,
@@ -38,10 +39,6 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 
 _VALUE_LENGTH_MAX: Final = 32_767
-_OPTIONS_NAMED_OTHERWISE: Final = {
-    "session.timeout.ms": "broker.session.timeout.ms",
-    "heartbeat.interval.ms": "broker.heartbeat.interval.ms",
-}
 
 
 class Change(NamedTuple):
@@ -149,7 +146,7 @@ def _checked_records(
             after.pop(record.name, None)
         else:
             after[record.name] = record.value
-    config_rules.validate(resource_type, name, after, controller.release)
+    config_rules.validate(resource_type, name, after, current, _validating_node(controller))
     if not is_new:
         _check_existence(controller, resource_type, name)
     # The policy does not see keys that AlterConfigs removes by omission (KAFKA-14195).
@@ -179,6 +176,7 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         "controller.listener.names": listener,
         "listeners": f"{listener}://{config.host}:{config.port}",
         "listener.security.protocol.map": f"{listener}:{config.security_protocol}",
+        **config.server_properties,
     }
     if config.has_authorizer:
         found["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -190,8 +188,7 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         found["log.dirs"] = str(config.data_dir)
     keys = config_keys.keys(BROKER, release(config.release))
     for field in fields(config):
-        name = field.name.replace("_", ".")
-        name = _OPTIONS_NAMED_OTHERWISE.get(name, name)
+        name = property_of(field.name)
         value = getattr(config, field.name)
         if name not in keys or name in found or value in (None, ()):
             continue
@@ -200,6 +197,13 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         if text != keys[name].default:
             found[name] = text
     return found
+
+
+def _validating_node(controller: "ControllerContext") -> config_rules.Node:
+    current: dict[str, str] = {}
+    for values, _ in reversed(_layers(controller).values):
+        current.update(values)
+    return config_rules.Node(controller.release, controller.static_configs, current)
 
 
 def _layers(controller: "ControllerContext") -> _Layers:

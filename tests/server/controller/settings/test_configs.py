@@ -7,7 +7,7 @@ from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import validate_broker_name, validate_group, validate_topic
+from mockraft.server.controller.settings.config_rules import Node, validate_broker_name, validate_group, validate_topic
 from mockraft.server.controller.settings.configs import Change, clear_elr_records, static_configs
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -288,4 +288,4 @@ def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Clus
 )
 def test_from_release_4_4_a_group_config_is_refused_with_its_bounds(key: str, value: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason):
-        validate_group("g", {key: value}, release("4.4"))
+        validate_group("g", {key: value}, Node(release("4.4")))

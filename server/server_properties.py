@@ -1,0 +1,88 @@
+"""Properties of a controller's server.properties: those that are fields of `ControllerConfig`, and all others.
+
+The others are static configs of the node. They are the defaults of topics and the bounds of groups' configs, and
+DescribeConfigs shows them; mockraft has no further use for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, ConfigKey
+from mockraft.kafka_configs.config_values import parse
+from mockraft.releases import Release
+from mockraft.wire.errors import ApiError
+from mockraft.wire.names import similar_names
+
+_NAMED_OTHERWISE: Final = {
+    "session_timeout_ms": "broker.session.timeout.ms",
+    "heartbeat_interval_ms": "broker.heartbeat.interval.ms",
+}
+_FROM_OTHER_OPTIONS: Final = {
+    "authorizer.class.name": "authorizer",
+    "controller.listener.names": "controller_listener_name",
+    "listener.security.protocol.map": "security_protocol",
+    "listeners": "port",
+    "log.dirs": "data_dir",
+}
+"""Static configs that a controller makes from options which do not have the property's value."""
+
+_AUTHORIZERS: Final = {
+    name: ConfigKey(name, kind, None, internal=False, validator=None)
+    for name, kind in (("super.users", "STRING"), ("allow.everyone.if.no.acl.found", "BOOLEAN"))
+}
+"""Properties of Kafka's StandardAuthorizer, which are not among the keys of brokers."""
+
+
+def property_of(field: str) -> str:
+    """Return the property that a field of `ControllerConfig` would be."""
+    return _NAMED_OTHERWISE.get(field, field.replace("_", "."))
+
+
+def check(properties: Mapping[str, str], of: Release) -> None:
+    """Raise ValueError for a property that is not Kafka's, has a field or option of its own, or a wrong value."""
+    own, _ = fields_and_others(properties, of)
+    for field in own:
+        raise ValueError(f"server_properties: {property_of(field)} has an option of its own, {field}")
+
+
+def fields_and_others(properties: Mapping[str, str], of: Release) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields of `ControllerConfig` that these properties set, and the properties without a field.
+
+    Raises ValueError for unknown properties, wrong values, and properties that are made from other options.
+    """
+    from mockraft.server.config import ControllerConfig
+
+    by_property = {property_of(each.name): each for each in fields(ControllerConfig)}
+    own, others = {}, {}
+    for name, text in properties.items():
+        value = _value(_key(name, of), text)
+        field = by_property.get(name)
+        if field is None:
+            others[name] = text
+        elif isinstance(value, list):
+            own[field.name] = tuple(value) if isinstance(field.default, tuple) else ",".join(value)
+        else:
+            own[field.name] = value
+    return own, others
+
+
+def _key(name: str, of: Release) -> ConfigKey:
+    keys = {**config_keys.keys(BROKER, of), **_AUTHORIZERS}
+    if name in _FROM_OTHER_OPTIONS:
+        raise ValueError(f"{name}: a controller has an option for it, {_FROM_OTHER_OPTIONS[name]}")
+    if name not in keys:
+        near = similar_names(name, keys)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"{name}: a broker or controller of Kafka {of.name} has no such property{hint}")
+    return keys[name]
+
+
+def _value(key: ConfigKey, text: str) -> Any:
+    try:
+        return parse(key, text)
+    except ApiError as error:
+        raise ValueError(f"{key.name}={text}: {error.message}") from error

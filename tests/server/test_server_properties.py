@@ -1,0 +1,151 @@
+"""Properties of server.properties that a controller has no option for (`server_properties`)."""
+
+import pytest
+from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC
+from mockraft.releases import release
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.settings import configs
+from mockraft.server.controller.settings.configs import Change, static_configs
+from mockraft.server.server_properties import fields_and_others
+from mockraft.wire import error_codes
+
+from ..configs import config_record
+from ..conftest import Cluster
+
+SET = 0
+LONGEST = "group.streams.max.heartbeat.interval.ms"
+
+
+def alter(cluster: Cluster, kind: int, name: str, **values: str) -> None:
+    changes = {key.replace("_", "."): Change(SET, value) for key, value in values.items()}
+    configs.alter_resource(cluster.controller, kind, name, changes, is_new=True)
+
+
+def reason(cluster: Cluster, kind: int, name: str, **values: str) -> str:
+    with pytest.raises(ApiError) as refused:
+        alter(cluster, kind, name, **values)
+    assert refused.value.error_code == error_codes.INVALID_CONFIG
+    assert refused.value.message is not None
+    return refused.value.message
+
+
+def test_bounds_and_defaults_of_groups_are_the_controllers(new_cluster: type[Cluster]) -> None:
+    plain, cluster = new_cluster(), new_cluster(server_properties={LONGEST: "55000"})
+    assert reason(plain, GROUP, "g", streams_heartbeat_interval_ms="40000").startswith("streams.heartbeat.interval.ms")
+    assert "greater than" in reason(cluster, GROUP, "g", streams_heartbeat_interval_ms="55000")
+    alter(cluster, GROUP, "g", streams_heartbeat_interval_ms="40000")
+    later = new_cluster(server_properties={"group.streams.session.timeout.ms": "46000"})
+    assert "session.timeout.ms" in reason(plain, GROUP, "g", streams_session_timeout_ms="1")
+    alter(later, GROUP, "g", streams_heartbeat_interval_ms="15000")
+
+
+def test_an_assignment_interval_is_bounded_where_the_group_has_one(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(server_properties={"group.consumer.min.assignment.interval.ms": "2000"})
+    alter(cluster, GROUP, "g", consumer_session_timeout_ms="50000")
+    assert "consumer.assignment.interval.ms" in reason(cluster, GROUP, "g", consumer_assignment_interval_ms="1999")
+
+
+def test_topics_without_a_value_have_the_controllers(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(server_properties={"log.cleaner.min.compaction.lag.ms": "7", "log.retention.hours": "2"})
+    assert configs.topic_config(cluster.controller, "t", "retention.ms") == "7200000"
+    assert "min.compaction.lag.ms (7) >" in reason(cluster, TOPIC, "t", max_compaction_lag_ms="6")
+    cluster.write(config_record(BROKER, "", "log.cleaner.min.compaction.lag.ms", "5"))
+    alter(cluster, TOPIC, "t", max_compaction_lag_ms="6")
+
+
+@pytest.mark.parametrize(
+    ("values", "refusal"),
+    [
+        ({}, None),
+        ({"cleanup_policy": "compact"}, "only supports topics with cleanup.policy=delete or cleanup.policy being an"),
+        ({"cleanup_policy": ""}, None),
+        ({"retention_bytes": "9", "local_retention_bytes": "9"}, None),
+        ({"retention_bytes": "9", "local_retention_bytes": "10"}, "must not be more than retention.bytes .* value: 9"),
+        ({"retention_ms": "9", "local_retention_ms": "-1"}, "Value must not be -1 as retention.ms value is set as 9"),
+        ({"remote_log_copy_disable": "true", "retention_ms": "9", "local_retention_ms": "8"}, "identical value"),
+        ({"remote_log_copy_disable": "true", "retention_ms": "9", "local_retention_ms": "9"}, None),
+    ],
+)
+def test_remote_storage_needs_the_controllers_and_fitting_retention(
+    values: dict[str, str], refusal: str | None, new_cluster: type[Cluster]
+) -> None:
+    assert "functionality is disabled" in reason(new_cluster(), TOPIC, "t", remote_storage_enable="true", **values)
+    cluster = new_cluster(release="4.3", server_properties={"remote.log.storage.system.enable": "true"})
+    if refusal is None:
+        alter(cluster, TOPIC, "t", remote_storage_enable="true", **values)
+    else:
+        with pytest.raises(ApiError, match=refusal):
+            alter(cluster, TOPIC, "t", remote_storage_enable="true", **values)
+
+
+def test_remote_storage_is_disabled_only_with_its_data(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(server_properties={"remote.log.storage.system.enable": "true"})
+    cluster.set_config("t", "remote.storage.enable", "true")
+    assert "without deleting remote data" in reason(cluster, TOPIC, "t", remote_storage_enable="false")
+    alter(cluster, TOPIC, "t", remote_storage_enable="false", remote_log_delete_on_disable="true")
+
+
+@pytest.mark.parametrize(
+    ("of", "policy", "refusal"),
+    [
+        ("4.0", "compact,delete", "Remote log storage is unsupported for the compacted topics"),
+        ("4.0", "delete", None),
+        ("4.1", "compact", "Remote log storage only supports topics with cleanup.policy=delete"),
+    ],
+)
+def test_older_releases_refuse_compaction_in_other_words(
+    of: str, policy: str, refusal: str | None, new_cluster: type[Cluster]
+) -> None:
+    cluster = new_cluster(release=of, server_properties={"remote.log.storage.system.enable": "true"})
+    if refusal is None:
+        alter(cluster, TOPIC, "t", remote_storage_enable="true", cleanup_policy=policy)
+    else:
+        assert reason(cluster, TOPIC, "t", remote_storage_enable="true", cleanup_policy=policy) == refusal
+
+
+def test_the_lag_of_copies_is_within_the_local_retention_from_4_4_on(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(release="4.4", server_properties={"remote.log.storage.system.enable": "true"})
+    values = {"remote_storage_enable": "true", "retention_ms": "9", "remote_copy_lag_ms": "9"}
+    alter(cluster, TOPIC, "t", **values)
+    why = r"local\.retention\.ms \(effective value: 8\)"
+    with pytest.raises(ApiError, match=why):
+        alter(cluster, TOPIC, "t", **values, local_retention_ms="8")
+
+
+def test_they_are_static_configs() -> None:
+    assert static_configs(ControllerConfig(server_properties={LONGEST: "55000"}))[LONGEST] == "55000"
+
+
+def test_properties_of_options_set_them() -> None:
+    given = {
+        "broker.session.timeout.ms": "1234",
+        "auto.leader.rebalance.enable": "FALSE",
+        "controller.quorum.bootstrap.servers": "a:1,b:2",
+        "super.users": "User:a",
+        LONGEST: "55000",
+    }
+    assert fields_and_others(given, release("4.3")) == (
+        {
+            "session_timeout_ms": 1234,
+            "auto_leader_rebalance_enable": False,
+            "controller_quorum_bootstrap_servers": "a:1,b:2",
+            "super_users": "User:a",
+        },
+        {LONGEST: "55000"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "about"),
+    [
+        ("num.partitions", "2", "num.partitions has an option of its own, num_partitions"),
+        ("log.retention.ms", "x", "log.retention.ms=x: Invalid value x .* Not a number of type LONG"),
+        ("group.streams.max.heartbeat", "1", r"no such property; did you mean group\.streams\."),
+        ("zzz", "1", "zzz: a broker or controller of Kafka 4.3 has no such property$"),
+        ("listeners", "A://h:1", "listeners: a controller has an option for it, port"),
+    ],
+)
+def test_wrong_properties_are_refused(name: str, value: str, about: str) -> None:
+    with pytest.raises(ValueError, match=about):
+        ControllerConfig(release="4.3", server_properties={name: value})
