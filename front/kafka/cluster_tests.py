@@ -62,7 +62,7 @@ def run_cluster_tests(
     class_path: Sequence[Path] = (),
     timeout_s: float = 900,
 ) -> list[ClusterTestResult]:
-    """Run these classes, or methods as ``CLASS#METHOD(PARAMETER TYPES)``, and return the results by class and name.
+    """Run these classes, or methods as ``CLASS#METHOD``, and return the results by class and name.
 
     `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
     `class_path` holds the classes of tests that are not Kafka's. Only nodes with one role run on mockraft: a combined
@@ -73,7 +73,9 @@ def run_cluster_tests(
     reports = folder / "reports"
     shim = [controller_classes(version)] if controller == "mockraft" else []
     entries = [*shim, *class_path, cluster_test_jars(version) / "*"]
-    selectors = [f"--select-{'method' if '#' in test else 'class'}={test}" for test in tests]
+    parts = [test.partition("#") for test in tests]
+    classes = list(dict.fromkeys(name for name, _, _ in parts))
+    methods = [f"{re.escape(name)}[#.]{re.escape(method) or '.*'}" for name, _, method in parts]
     command = [
         *(java(), *JVM_OPTIONS, *_HEAP),
         f"-Dmockraft.logs={folder}",
@@ -83,7 +85,8 @@ def run_cluster_tests(
         *("--details=tree", "--config=junit.jupiter.extensions.autodetection.enabled=true"),
         f"--config=junit.jupiter.execution.timeout.test.method.default={_TEST_TIMEOUT}",
         f"--reports-dir={reports}",
-        *selectors,
+        *(f"--select-class={name}" for name in classes),
+        *(f"--include-methodname={pattern}" for pattern in methods),
     ]
     environment = {"MOCKRAFT": f"{sys.executable} -m mockraft", **os.environ}
     with (folder / "junit.log").open("wb") as log:
@@ -99,7 +102,7 @@ def run_cluster_tests(
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     results = sorted(result for report in reports.glob("*.xml") for result in _results(report))
-    if missing := {test.partition("#")[0] for test in tests} - {result.test_class for result in results}:
+    if missing := set(classes) - {result.test_class for result in results}:
         printed = _STACK_FRAME.sub("", (folder / "junit.log").read_text(errors="replace"))
         raise KafkaProcessError(
             f"{', '.join(sorted(missing))}: no results; the JVM ended with exit code {process.returncode}"

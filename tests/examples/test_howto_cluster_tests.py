@@ -42,7 +42,7 @@ def test_lists_the_classes_of_kafkas_test_jars() -> None:
 
 
 def test_one_method_runs_on_mockraft(tmp_path: Path) -> None:
-    method = "org.apache.kafka.server.BrokerRegistrationRequestTest#shouldRejectRegistrationWithoutFeatureLevels()"
+    method = "org.apache.kafka.server.BrokerRegistrationRequestTest#shouldRejectRegistrationWithoutFeatureLevels"
     results = run_cluster_tests([method], tmp_path, version="4.3.1", controller="mockraft")
     assert [result.outcome for result in results] == ["passed"]
 

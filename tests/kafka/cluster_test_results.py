@@ -28,13 +28,13 @@ VERSION = "4.3.1"
 _ROOT = Path(__file__).parents[2]
 RESULTS = _ROOT / "docs" / "evidence" / f"kafkas-own-tests-{VERSION}.json"
 PAGE = _ROOT / "docs" / "kafkas-own-tests.md"
-_TIMEOUT_S = 600
+_TIMEOUT_S = 1800
 _BOUND_BY_READING = {
     "org.apache.kafka.api.EndToEndClusterIdTest": "reads the controller's metrics reporter, an object of its JVM",
 }
 """Classes all of whose failures have this reason, which their errors do not tell."""
 
-_BOUND = ("combined node", "outside of this JVM", "NoSuchMethodError")
+_BOUND = ("combined node", "outside of this JVM", "NoSuchMethodError", "Unable to find metric")
 
 Verdict = Literal["passes", "bound to the JVM", "fails the same on Kafka's controller", "fails", "undecided"]
 
@@ -91,18 +91,20 @@ def verdict(name: str, test: str, controllers: Mapping[ControllerKind, Mapping[s
     return "fails" if kafkas["outcome"] == "passed" else "fails the same on Kafka's controller"
 
 
+def verdicts(name: str, controllers: Mapping[ControllerKind, Mapping[str, Kept]]) -> dict[str, Verdict]:
+    """Judge all tests of a class that ran on mockraft."""
+    return {test: verdict(name, test, controllers) for test in controllers.get("mockraft", {})}
+
+
 def as_markdown(results: Results) -> str:
     """Return the section of the page: a row for each class, the tests that do not pass, the classes without results."""
     columns = get_args(Verdict)
-    verdicts = {
-        name: {test: verdict(name, test, controllers) for test in controllers.get("mockraft", {})}
-        for name, controllers in results["classes"].items()
-    }
-    run = {name: tests for name, tests in sorted(verdicts.items()) if tests}
+    judged = {name: verdicts(name, controllers) for name, controllers in results["classes"].items()}
+    run = {name: tests for name, tests in sorted(judged.items()) if tests}
     counts = {name: Counter(tests.values()) for name, tests in run.items()}
     total = sum(counts.values(), Counter[str]())
     rows = [("all", total), *counts.items()]
-    head = f"Kafka {results['version']}, {results['date']}: {len(run)} of {len(verdicts)} classes."
+    head = f"Kafka {results['version']}, {results['date']}: {len(run)} of {len(judged)} classes."
     table = [f"| class | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
     table += [f"| {_short(name)} | {' | '.join(str(count[each] or '') for each in columns)} |" for name, count in rows]
     others = [
@@ -112,7 +114,7 @@ def as_markdown(results: Results) -> str:
         if found != "passes" and "combined node" not in _error(results, name, test)
     ]
     listed = ["| test | verdict | on mockraft |", "| --- | --- | --- |", *others]
-    missing = ", ".join(_short(name) for name in sorted(set(verdicts) - set(run)))
+    missing = ", ".join(_short(name) for name in sorted(set(judged) - set(run)))
     return "\n".join([head, "", *table, "", *listed, "", f"Not run yet, or not to the end: {missing or 'none'}."])
 
 
@@ -133,27 +135,37 @@ def main() -> None:
     options = parser.parse_args()
     results = read()
     if options.command == "run":
-        for name in cluster_test_classes(VERSION):
-            results["classes"].setdefault(name, {})
-        for name in options.classes or [name for name, found in results["classes"].items() if not found]:
-            _run(name, results)
+        names = options.classes or [name for name in cluster_test_classes(VERSION) if not results["classes"].get(name)]
+        for name in names:
+            run_and_keep(name)
+    write(read())
+
+
+def run_and_keep(name: str) -> dict[str, Verdict]:
+    """Run a class on mockraft, and on Kafka's controller what has to be compared; keep the results; return verdicts."""
+    methods = _run_on("mockraft", name, [name])
+    if methods:
+        _run_on("kafka", name, [f"{name}#{method}" for method in sorted(methods)])
+    return verdicts(name, read()["classes"][name])
+
+
+def _run_on(controller: ControllerKind, name: str, tests: Sequence[str]) -> set[str]:
+    """Run tests of a class, keep their results, and return the methods with failures that are not decided yet."""
+    with TemporaryDirectory() as folder:
+        try:
+            found = run_cluster_tests(tests, Path(folder), version=VERSION, controller=controller, timeout_s=_TIMEOUT_S)
+        except (KafkaProcessError, TimeoutError) as error:
+            print(error, flush=True)
+            return set()
+    results = read()  # anew: another process may have kept results of other classes
+    if controller == "mockraft":
+        results["classes"][name] = {}
+    results["classes"][name][controller] = kept(found)
+    results["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
     write(results)
-
-
-def _run(name: str, results: Results) -> None:
-    for controller in get_args(ControllerKind):
-        with TemporaryDirectory() as folder:
-            try:
-                found = run_cluster_tests(
-                    [name], Path(folder), version=VERSION, controller=controller, timeout_s=_TIMEOUT_S
-                )
-            except (KafkaProcessError, TimeoutError) as error:
-                print(error, flush=True)
-                continue
-        results["classes"][name][controller] = kept(found)
-        results["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
-        write(results)
-        print(f"{name} on {controller}: {dict(Counter(each.outcome for each in found))}", flush=True)
+    print(f"{name} on {controller}: {dict(Counter(each.outcome for each in found))}", flush=True)
+    judged = verdicts(name, results["classes"][name])
+    return {test.partition("[")[0] for test, verdict in judged.items() if verdict == "undecided"}
 
 
 if __name__ == "__main__":

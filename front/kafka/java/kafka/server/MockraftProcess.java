@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -30,28 +31,12 @@ final class MockraftProcess {
 
     private static final int STOP_TIMEOUT_S = 20;
 
-    private static final Map<String, String> OPTIONS = Map.ofEntries(
-            Map.entry("broker.session.timeout.ms", "session-timeout-ms"),
-            Map.entry("connections.max.idle.ms", "connections-max-idle-ms"),
-            Map.entry("connections.max.reauth.ms", "connections-max-reauth-ms"),
-            Map.entry("controller.quorum.bootstrap.servers", "controller-quorum-bootstrap-servers"),
-            Map.entry("controller.quorum.voters", "controller-quorum-voters"),
-            Map.entry("default.replication.factor", "default-replication-factor"),
-            Map.entry("delegation.token.expiry.check.interval.ms", "delegation-token-expiry-check-interval-ms"),
-            Map.entry("delegation.token.expiry.time.ms", "delegation-token-expiry-time-ms"),
-            Map.entry("delegation.token.max.lifetime.ms", "delegation-token-max-lifetime-ms"),
-            Map.entry("delegation.token.secret.key", "delegation-token-secret-key"),
-            Map.entry("leader.imbalance.check.interval.seconds", "leader-imbalance-check-interval-seconds"),
-            Map.entry("metadata.max.idle.interval.ms", "metadata-max-idle-interval-ms"),
-            Map.entry("min.insync.replicas", "min-insync-replicas"),
-            Map.entry("num.partitions", "num-partitions"),
-            Map.entry("super.users", "super-users"),
-            Map.entry("unclean.leader.election.interval.ms", "unclean-leader-election-interval-ms"));
+    /** Properties that mockraft makes from other options, or that are for the JVM of the test. */
+    private static final Set<String> FROM_OTHER_OPTIONS = Set.of(
+            "authorizer.class.name", "controller.listener.names", "listener.security.protocol.map", "listeners",
+            "log.dir", "log.dirs", "metadata.log.dir", "node.id", "broker.id", "process.roles", "sasl.enabled.mechanisms");
 
-    private static final Map<String, String> SWITCHES = Map.of(
-            "allow.everyone.if.no.acl.found", "allow-everyone-if-no-acl-found",
-            "unstable.api.versions.enable", "unstable-api-versions-enable",
-            "unstable.feature.versions.enable", "unstable-feature-versions-enable");
+    private static final Set<String> AUTHORIZERS = Set.of("super.users", "allow.everyone.if.no.acl.found");
 
     private final KafkaConfig config;
     private final String clusterId;
@@ -114,15 +99,10 @@ final class MockraftProcess {
                 "--controller-listener-name", listenerName(),
                 "--security-protocol", protocol.name));
         options.addAll(features());
-        OPTIONS.forEach((key, option) -> {
-            Object value = properties.get(key);
-            if (value != null && !value.toString().isEmpty()) {
-                options.addAll(List.of("--" + option, value.toString()));
-            }
-        });
-        SWITCHES.forEach((key, option) -> {
-            if ("true".equals(String.valueOf(properties.get(key)))) {
-                options.add("--" + option);
+        properties.forEach((key, value) -> {
+            boolean isKafkas = KafkaConfig.configNames().contains(key) || AUTHORIZERS.contains(key);
+            if (isKafkas && !FROM_OTHER_OPTIONS.contains(key) && value != null && !value.toString().isEmpty()) {
+                options.addAll(List.of("--server-property", key + "=" + value));
             }
         });
         if (!String.valueOf(properties.getOrDefault("authorizer.class.name", "")).isEmpty()) {
