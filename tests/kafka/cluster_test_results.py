@@ -34,7 +34,7 @@ _BOUND_BY_READING = {
 }
 """Classes all of whose failures have this reason, which their errors do not tell."""
 
-_BOUND = ("combined node", "outside of this JVM", "NoSuchMethodError", "Unable to find metric")
+_BOUND = ("combined node", "outside of this JVM", "NoSuchMethodError")
 
 Verdict = Literal["passes", "bound to the JVM", "fails the same on Kafka's controller", "fails", "undecided"]
 

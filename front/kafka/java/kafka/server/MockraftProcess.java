@@ -44,6 +44,7 @@ final class MockraftProcess {
     private Process process;
     private int port;
     private Admin admin;
+    private UncleanElections uncleanElections;
 
     MockraftProcess(KafkaConfig config, String clusterId, BootstrapMetadata bootstrapMetadata) {
         this.config = config;
@@ -76,6 +77,11 @@ final class MockraftProcess {
             stop();
             throw new IOException(String.join(" ", command) + " did not start: " + line + "; its log is " + logFile().file());
         }
+        try {
+            uncleanElections = new UncleanElections(dataDir());
+        } catch (ReflectiveOperationException error) {
+            throw new IOException(error);
+        }
     }
 
     /** Appended to mockraft.log in the folder of the property mockraft.logs, else shown. */
@@ -94,6 +100,7 @@ final class MockraftProcess {
                 "--release", System.getProperty("mockraft.release"),
                 "--node-id", String.valueOf(config.nodeId()),
                 "--cluster-id", clusterId,
+                "--data-dir", dataDir().toString(),
                 "--port", String.valueOf(port),
                 "--advertised-host", "localhost",
                 "--controller-listener-name", listenerName(),
@@ -137,6 +144,11 @@ final class MockraftProcess {
         List<String> options = new ArrayList<>(List.of("--metadata-version", String.valueOf(levels.remove("metadata.version"))));
         levels.forEach((name, level) -> options.addAll(List.of("--feature", name + "=" + level)));
         return options;
+    }
+
+    /** Beside what the harness has formatted for Kafka's controller; it is there as long as the harness's own. */
+    private File dataDir() {
+        return new File(config.metadataLogDir(), "mockraft");
     }
 
     private SecurityProtocol securityProtocol() {
@@ -200,6 +212,10 @@ final class MockraftProcess {
         if (admin != null) {
             admin.close();
             admin = null;
+        }
+        if (uncleanElections != null) {
+            uncleanElections.close();
+            uncleanElections = null;
         }
         if (process == null) {
             return;
