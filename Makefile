@@ -32,7 +32,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check benchmarks generate clean java FORCE
+.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check matrix benchmarks generate clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -87,6 +87,9 @@ fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='co
 
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
 	@.venv/bin/python -m tests.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
+
+matrix: .venv/ready  ## docs/matrix.md out of docs/evidence (ARGS='controllers captures' measures those anew, with Java)
+	@.venv/bin/python -m tests.matrix $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'

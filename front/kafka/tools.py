@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.class_archive import class_archive_options
 from mockraft.kafka.jars import KAFKA_VERSION, classpath, java
+from mockraft.releases.specs import sort_key
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",
@@ -26,7 +27,7 @@ _TOOL_CLASSES = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
@@ -44,7 +45,13 @@ _TOOL_CLASSES = {
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
 }
-_TOOL_CLASSES_3_9 = {"kafka-console-producer": "kafka.tools.ConsoleProducer"}
+# Tools that were another class once, and the first release that has the class above.
+_OLDER_TOOL_CLASSES = {
+    "kafka-configs": ("kafka.admin.ConfigCommand", "4.4"),
+    "kafka-console-consumer": ("kafka.tools.ConsoleConsumer", "3.8"),
+    "kafka-console-producer": ("kafka.tools.ConsoleProducer", "4.0"),
+    "kafka-consumer-groups": ("kafka.admin.ConsumerGroupCommand", "3.8"),
+}
 
 
 def java_command(version: str, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
@@ -63,8 +70,8 @@ class KafkaTool:
     def __init__(self, name: str, version: str = KAFKA_VERSION) -> None:
         self.name = name
         self.version = version
-        classes = {**_TOOL_CLASSES, **(_TOOL_CLASSES_3_9 if version.startswith("3.") else {})}
-        self.main_class = classes.get(name, name)
+        older, since = _OLDER_TOOL_CLASSES.get(name, ("", ""))
+        self.main_class = older if sort_key(version) < sort_key(since) else _TOOL_CLASSES.get(name, name)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the tool with pipes for all that it reads and prints; the caller ends it."""

@@ -4,10 +4,8 @@ Where tshark knows less it is not asked: it finds no API for a response that was
 many of a broker's), and is right after a gap only without `tcp.reassemble_out_of_order`, out of order only with it.
 """
 
-import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -37,50 +35,13 @@ from .packetiser import (
     repeated,
     with_keep_alives,
 )
+from .tshark_frames import by_tshark, by_us, run, tool, tshark
 
 pytestmark = pytest.mark.one_python
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 CONTROLLER, BROKERS = CAPTURES / "controller-4.3.1.pcap", CAPTURES / "brokers-4.3.1.pcap"
 PORTS = {CONTROLLER: {19093}, BROKERS: {19192, 19292}}
-Row = tuple[bool, int, int, int]
-"""is_response, correlation id, size, and the time of the last packet in ns."""
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name)
-    assert found is not None, f"{name} is needed: `make test` installs it"
-    return found
-
-
-def run(*command: str | Path) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def tshark(path: Path, ports: Collection[int], *fields: str, in_order: bool = True) -> list[list[str]]:
-    """The columns of every packet in which tshark sees Kafka."""
-    decode_as = [option for port in sorted(ports) for option in ("-d", f"tcp.port=={port},kafka")]
-    columns = [option for field in fields for option in ("-e", field)]
-    order = f"tcp.reassemble_out_of_order:{'FALSE' if in_order else 'TRUE'}"
-    options = ["-Y", "kafka", "-o", order, *decode_as, "-T", "fields", *columns]
-    return [line.split("\t") for line in run(tool("tshark"), "-r", path, *options).splitlines()]
-
-
-def by_tshark(path: Path, ports: Collection[int], *, in_order: bool = True) -> Counter[Row]:
-    found: Counter[Row] = Counter()
-    rows = tshark(
-        path, ports, "tcp.dstport", "kafka.correlation_id", "kafka.len", "frame.time_epoch", in_order=in_order
-    )
-    for to_port, ids, lengths, time in rows:
-        seconds, _, rest = time.partition(".")
-        for correlation_id, length in zip(ids.split(","), lengths.split(","), strict=True):
-            is_response = int(to_port) not in ports
-            found[is_response, int(correlation_id), int(length), int(seconds + rest.ljust(9, "0"))] += 1
-    return found
-
-
-def by_us(path: Path, ports: Collection[int]) -> Counter[Row]:
-    return rows_of(table_of(path, ports), "is_response", "correlation_id", "size", "ts_last_ns")
 
 
 @pytest.mark.parametrize(
