@@ -43,7 +43,7 @@ def generated_class(name: str) -> Any:
 
 def random_body(name: str, version: int, rng: Random, manner: str) -> Tree:
     """A JSON tree that Kafka's converter accepts. `manner`: empty, extreme, plain or mixed (random per field)."""
-    return _struct(in_use().schema(name).root, version, rng, manner)
+    return random_struct(in_use().schema(name).root, version, rng, manner)
 
 
 def foreign_body(name: str, version: int, rng: Random) -> Tree | None:
@@ -56,13 +56,14 @@ def foreign_body(name: str, version: int, rng: Random) -> Tree | None:
     if not absent:
         return None
     field = rng.choice(absent)
-    tree = _struct(spec.root, version, rng, "mixed")
+    tree = random_struct(spec.root, version, rng, "mixed")
     home = max(field.versions.low, spec.valid.low)
     tree[field.json_name] = _value(field, min(home, field.versions.high), rng, "plain")
     return tree
 
 
-def _struct(spec: StructSpec, version: int, rng: Random, manner: str) -> Tree:
+def random_struct(spec: StructSpec, version: int, rng: Random, manner: str) -> Tree:
+    """Return `random_body` of a spec that need not be in use."""
     tree: Tree = {}
     for field in spec.fields:
         if field.versions.covers(version):
@@ -87,7 +88,7 @@ def _value(field: FieldSpec, version: int, rng: Random, manner: str) -> Any:
 
 def _element(field: FieldSpec, version: int, rng: Random, manner: str) -> Any:
     if field.struct is not None:
-        return _struct(field.struct, version, rng, manner)
+        return random_struct(field.struct, version, rng, manner)
     return _plain(field.kind, rng, manner)
 
 
