@@ -148,6 +148,8 @@ def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
         absent = [name for name in _OPTIONAL_ARTIFACTS if f"org.apache.kafka:{name}:jar:{version}" in errors]
         if absent:
             errors = copy_artifacts([each for each in wanted if each.name not in absent], Path(folder), jars, progress)
+        if re.search(rf"kafka_2\.13:jar:{re.escape(version)} was not found|Could not find artifact .*kafka_2", errors):
+            raise KafkaUnavailableError(f"Maven has no Kafka {version}")
         if errors or not all((jars / name).is_file() for name in LOGGING_JARS):
             raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors or 'it printed nothing'}")
         jars.rename(target)

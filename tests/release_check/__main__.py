@@ -14,8 +14,8 @@ from mockraft.kafka.jars import VERSION, KafkaUnavailableError
 from mockraft.releases import NEWEST
 
 from .jars_folder import link_into, version_of
-from .report import as_markdown, exit_code, run_steps, summary
-from .steps import STEPS
+from .report import NOT_ALL_RAN, as_markdown, exit_code, run_steps, summary
+from .steps import STEPS, fetch_jars
 from .subject import Subject
 
 EPILOG = f"""\
@@ -23,7 +23,7 @@ steps:
 {chr(10).join(f"  {each.name:<12} {each.question}" for each in STEPS)}
 
 exit codes:
-  0 all passed; 1 something of mockraft fails with the release; 2 a step could not run, and its line says why
+  0 all passed; 1 something of mockraft fails with the release; 2 Kafka or a step could not run, and a line says why
 
 examples:
   make release-check X=4.5.0
@@ -49,18 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{options.version!r} is not a Kafka release: give it as in 4.5.0, 4.5.0-rc0 or 4.5.0-SNAPSHOT")
     with tempfile.TemporaryDirectory(prefix="mockraft-release-check-") as folder:
         version = options.version
-        if options.jars is not None:
-            try:
+        try:
+            if options.jars is not None:
                 version = version_of(options.jars)
                 link_into(Path(folder, "cache"), options.jars, version)
-            except KafkaUnavailableError as error:
-                parser.error(str(error))
-            os.environ["MOCKRAFT_CACHE"] = str(Path(folder, "cache"))
-        return _check(version, Path(folder), options.report or Path(f"build/release-check-{version}.md"))
+                os.environ["MOCKRAFT_CACHE"] = str(Path(folder, "cache"))
+            subject = Subject(version, Path(folder), lambda line: _print(f"      {line}"))
+            fetch_jars(subject)
+        except KafkaUnavailableError as error:
+            print(f"release-check: {error}", file=sys.stderr)
+            return NOT_ALL_RAN
+        return _check(subject, options.report or Path(f"build/release-check-{version}.md"))
 
 
-def _check(version: str, folder: Path, report: Path) -> int:
-    results = run_steps(STEPS, Subject(version, folder, lambda line: print(f"      {line}", flush=True)), _print)
+def _check(subject: Subject, report: Path) -> int:
+    results = run_steps(STEPS, subject, _print)
+    version = subject.kafka_version
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(as_markdown(results, f"Kafka {version}, checked against {NEWEST}"), encoding="utf-8")
     print(f"Kafka {version}: {summary(results)}. Report: {report}")

@@ -12,7 +12,6 @@ from mockraft.codegen.overlay import load
 from mockraft.commands.conformance.levels import SEED, TOKEN_KEY, run_on_kafka
 from mockraft.conformance import Run, run
 from mockraft.conformance.comparison import Parting, outcome_text, partings
-from mockraft.conformance.verdicts import Outcome, Verdict
 from mockraft.double.process import MockraftController
 from mockraft.kafka.processes import random_uuid
 from mockraft.releases import Release
@@ -91,23 +90,27 @@ def judge_controller(subject: Subject) -> Found:
 
 
 def compared(mine: Run, theirs: Run) -> Found:
-    """Compare the runs. A case that applies to one of them only is listed; raises FailedError for another outcome."""
+    """Compare the runs. Raises FailedError for another outcome, or if Kafka's own controller fails a case.
+
+    A case that it fails asks for what the release has changed, whatever the outcome is here. One that applies to one of
+    the two only is listed and no failure.
+    """
     found = partings(mine, theirs)
-    # A case that Kafka's own controller fails is one that the release has changed, whatever it is here.
-    wrong = [each for each in found if not each.is_of_applicability or _fails(each.theirs)]
+    here = {each.name: each for each in mine.verdicts}
+    outdated = [Parting(here[each.name], each) for each in theirs.failures if each.name in here]
+    names = {each.mine.name for each in outdated}
+    wrong = [each for each in found if not each.is_of_applicability and each.mine.name not in names]
+    one_only = [each for each in found if each.is_of_applicability and each.mine.name not in names]
     line = (
         f"{len(wrong)} of {len(mine.verdicts)} cases end otherwise than on its controller, "
-        f"{len(found) - len(wrong)} apply to one of the two only"
+        f"{len(outdated)} fail there, {len(one_only)} apply to one of the two only"
     )
     head = ["case", "mockraft", "Kafka", "reason here", "reason there"]
-    detail = table(head, [_row(each) for each in [*wrong, *(each for each in found if each not in wrong)]])
-    if wrong:
+    listed = [*outdated, *wrong, *one_only]
+    detail = table(head, [_row(each) for each in listed]) if listed else ""
+    if outdated or wrong:
         raise FailedError(Found(line, detail))
-    return Found(line, detail if found else "")
-
-
-def _fails(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.outcome is Outcome.FAILED
+    return Found(line, detail)
 
 
 def _run_on_mockraft(subject: Subject) -> Run:
