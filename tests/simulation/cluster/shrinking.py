@@ -46,6 +46,7 @@ def violation(
     finally:
         if world is not None:
             world.close()
+        page_cache.close()
     return None
 
 

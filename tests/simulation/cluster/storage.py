@@ -64,13 +64,20 @@ class CachedDisk(MemoryDisk):
 class PageCache:
     """Files as a power cut leaves them: `fsync` stands in for os.fsync, and keeps the contents and names it is given.
 
-    A file that was written but not synced has its old contents, one whose directory was not synced its old name.
+    A file that was written but not synced has its old contents, one whose directory was not synced its old name. Each
+    known file is held open: the file system would give the number of a deleted one to the next file of any process.
     """
 
     def __init__(self) -> None:
         self._contents: dict[int, bytes] = {}
         self._names: dict[int, dict[str, int]] = {}
+        self._held: dict[int, int] = {}
         self._is_cut = False
+
+    def close(self) -> None:
+        """Release the files."""
+        while self._held:
+            os.close(self._held.popitem()[1])
 
     def fsync(self, descriptor: int) -> None:
         """Keep what a file, or the list of a directory, has now."""
@@ -79,14 +86,22 @@ class PageCache:
             return
         if not stat.S_ISDIR(found.st_mode):
             # The descriptor may be open for writing only.
-            self._contents[found.st_ino] = Path(f"/proc/self/fd/{descriptor}").read_bytes()
+            path = Path(f"/proc/self/fd/{descriptor}")
+            self._contents[found.st_ino] = path.read_bytes()
+            self._hold(found.st_ino, path)
             return
         with os.scandir(descriptor) as entries:
             names = {entry.name: entry.inode() for entry in entries}
-        # The number of a deleted file is given to the next one.
+        for name, inode in names.items():
+            self._hold(inode, Path(f"/proc/self/fd/{descriptor}", name))
         for gone in {*self._names.get(found.st_ino, {}).values()} - {*names.values()}:
             self._contents.pop(gone, None)
+            os.close(self._held.pop(gone))
         self._names[found.st_ino] = names
+
+    def _hold(self, inode: int, path: Path) -> None:
+        if inode not in self._held:
+            self._held[inode] = os.open(path, os.O_RDONLY)
 
     @contextmanager
     def cut(self) -> Iterator[None]:
