@@ -81,7 +81,7 @@ class DataDir:
         except OSError as error:
             self.close()
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
-        except DataDirError:
+        except BaseException:
             self.close()
             raise
 

@@ -11,7 +11,7 @@ from mockraft.releases import Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file
-from mockraft.server.controller.log.segments import LogStorage
+from mockraft.server.controller.log.segments import LogStorage, StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
@@ -105,9 +105,15 @@ class LogFiles:
                     " brokers"
                 )
 
-    def read_snapshots(self, start_offset: int) -> list[Snapshot]:
+    def recover(self) -> tuple[list[Snapshot], list[StoredBatch]]:
+        """Return the snapshots, oldest first, and the batches of the log; delete what a crash left of others."""
+        snapshots = self._read_snapshots()
+        batches = self.storage.recover(snapshots[-1].id.end_offset if snapshots else 0)
+        return self._read_snapshots(), batches
+
+    def _read_snapshots(self) -> list[Snapshot]:
         """Return the complete snapshots, oldest first; delete unfinished ones and those below the log."""
-        kept = []
+        kept, start_offset = [], self.storage.start_offset
         for path in sorted(self.path.iterdir()):
             snapshot_id = snapshot.parse_file_name(path.name)
             if snapshot_id is not None and (

@@ -358,31 +358,29 @@ class MetadataLog:
                 _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)
 
     def _recover(self, files: LogFiles) -> None:
-        storage = files.storage
-        self.start_offset = storage.segments[0] if storage.segments else 0
+        self.snapshots, recovered = files.recover()
+        self.start_offset = files.storage.start_offset
         self._batches.restart_at(self.start_offset)
-        self.snapshots = files.read_snapshots(self.start_offset)
         self.election = files.election
-        if self.snapshots:
-            newest = self.snapshots[-1]
-            for batch in newest.batches():
-                if batch.is_control:
-                    self._voters.apply(batch, newest.id.end_offset - 1)
-        for header, data in storage.recover():
+        snapshot_end = self.snapshots[-1].id.end_offset if self.snapshots else 0
+        for batch in self.snapshots[-1].batches() if self.snapshots else ():
+            if batch.is_control:
+                self._voters.apply(batch, snapshot_end - 1)
+        for header, data in recovered:
             self._batches.add(data, header.base_offset, header.record_count, header.leader_epoch)
             self._last_timestamp_ms = header.max_timestamp_ms
-            if header.is_control:
+            if header.is_control and header.base_offset >= snapshot_end:
                 self._voters.apply(record_batch.read_batch(data, header))
         if self.config.is_alone:
             files.check_not_shorter(self.start_offset, self.end_offset)
         self._take_up_snapshot(files)
-        self.high_watermark = max(self.start_offset, self.snapshots[-1].id.end_offset if self.snapshots else 0)
+        self.high_watermark = max(self.start_offset, snapshot_end)
         if self.config.is_alone and not self.voters.is_voter(self.local_voter.key):
             raise DataDirError(
                 f"{files.path}: the voters are {list(self.voters.nodes)}, not this controller ({self.config.node_id},"
                 " with its directory id); to follow them it needs controller_quorum_bootstrap_servers"
             )
-        storage.open_for_append(self.end_offset)
+        files.storage.open_for_append(self.end_offset)
 
     def _take_up_snapshot(self, files: LogFiles) -> None:
         """Restart after the newest snapshot if the log ends before it (KafkaRaftLog.truncateToLatestSnapshot)."""
@@ -395,6 +393,7 @@ class MetadataLog:
             _LOGGER.warning("the log ends at %d, before snapshot %s", self.end_offset, newest.file_name)
             files.storage.restart_at(newest.end_offset)
             self._batches.restart_at(newest.end_offset)
+            self._voters.truncate(newest.end_offset)
             self.start_offset = newest.end_offset
             del self.snapshots[:-1]
         self._snapshot_bytes_mark = self._batches.appended_bytes - self._batches.bytes_since(newest.end_offset)

@@ -4,10 +4,15 @@ Source: Kafka's UnifiedLog and LogSegment. No index files are written: Kafka reb
 operating system's page cache before it returns, so that killing the process loses nothing; with `fsync` it is on the
 disk, and so is all that was recovered before the first append, which a killed process may have left in the cache. A
 batch left unfinished at the end by a crash is cut off at the next start.
+
+Several segments are deleted one after the other, so a crash can leave any of them. From the end of the log they are
+deleted newest first, each synced: what is left is a shorter log. From its start, a snapshot covers them, and the next
+start drops what does not reach the segments after it.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
@@ -34,6 +39,10 @@ class StoredBatch(NamedTuple):
     data: bytes
 
 
+class _UnconnectedError(DataDirError):
+    """Raised for a segment whose records do not reach the segment after it."""
+
+
 class LogStorage:
     """The segments of one log, the last of which takes appends. `segments` are base offsets, in order."""
 
@@ -49,36 +58,32 @@ class LogStorage:
         self._size = 0
         self._failure: str | None = None
 
-    def recover(self) -> Iterator[StoredBatch]:
+    @property
+    def start_offset(self) -> int:
+        """Base offset of the first segment, 0 when there is none."""
+        return self.segments[0] if self.segments else 0
+
+    def recover(self, covered_offset: int = 0) -> list[StoredBatch]:
         """Return every batch of every segment, in order; an unfinished one at the very end is cut off the file.
+
+        `covered_offset` is the end of the newest snapshot. A segment that does not reach the one after it is deleted
+        with all before it if that begins there or before: a crash interrupted their deletion.
 
         DataDirError on damage before the end, on gaps, on decreasing offsets and epochs, and on numbers at their limit:
         cutting there would lose acknowledged records.
         """
-        expected: int | None = None
-        epoch = 0
-        for base_offset in self.segments:
-            path = self._segment_path(base_offset)
-            is_last = base_offset == self.segments[-1]
-            if reason := limits.refusal(offset=base_offset):
-                raise DataDirError(f"{path}: {reason}")
-            if expected is not None and base_offset != expected:
-                raise DataDirError(f"{path}: begins at {base_offset}, but the segment before it ends at {expected}")
-            expected = base_offset
-            for header, data in _read_segment(path, is_last):
-                if header.base_offset != expected:
-                    raise DataDirError(
-                        f"{path}: batch at {header.position} has base offset {header.base_offset}, expected {expected}"
-                    )
-                # The CRC does not cover the epoch.
-                if reason := limits.refusal(epoch=header.leader_epoch):
-                    raise DataDirError(f"{path}: batch at {header.position}: {reason}")
-                if header.leader_epoch < epoch:
-                    found = f"leader epoch {header.leader_epoch}, after epoch {epoch}"
-                    raise DataDirError(f"{path}: batch at {header.position} has {found}")
-                epoch = header.leader_epoch
-                expected = header.last_offset + 1
-                yield StoredBatch(header._replace(position=0, end=len(data)), data)
+        found: list[StoredBatch] = []
+        for base_offset, following in [*itertools.zip_longest(self.segments, self.segments[1:])]:
+            try:
+                self._read_segment(base_offset, following, found)
+            except _UnconnectedError as error:
+                if following is None or following > covered_offset:
+                    raise
+                _LOGGER.warning("%s; it is deleted with those before it: a snapshot covers them", error)
+                found.clear()
+                self.delete_before(following)
+                sync_directory(self.path)
+        return found
 
     def open_for_append(self, end_offset: int) -> None:
         """Append to the last segment from now on; without one, create one that begins at `end_offset`."""
@@ -112,7 +117,7 @@ class LogStorage:
             self._create(base_offset)
 
     def delete_before(self, offset: int) -> None:
-        """Delete segments whose records are all below `offset`; the last segment stays."""
+        """Delete segments whose records are all below `offset`, which a snapshot covers; the last segment stays."""
         while len(self.segments) > 1 and self.segments[1] <= offset:
             for suffix in (".log", ".index", ".timeindex", ".snapshot", ".txnindex"):
                 (self.path / f"{self.segments[0]:020d}{suffix}").unlink(missing_ok=True)
@@ -128,10 +133,7 @@ class LogStorage:
         StorageError on failure.
         """
         try:
-            while len(self.segments) > 1 and self.segments[-1] > end_offset:
-                self._release()
-                self._segment_path(self.segments[-1]).unlink()
-                del self.segments[-1]
+            self._delete_after(end_offset)
             if self._file < 0:
                 self._open(self.segments[-1])
             os.ftruncate(self._file, self._size - cut_bytes)
@@ -141,16 +143,57 @@ class LogStorage:
             raise StorageError(f"{self.path}: cannot be cut back to {end_offset}: {error}") from error
 
     def restart_at(self, offset: int) -> None:
-        """Delete all segments and restart at `offset` (UnifiedLog.truncateFullyAndStartAt)."""
+        """Restart at the end of a snapshot that is on the disk, without the segments so far; OSError.
+
+        After a crash at any moment the log is the old one, shortened at most, or begins at `offset`. Kafka's
+        UnifiedLog.truncateFullyAndStartAt renames the old segments, and its next start takes gaps for granted.
+        """
+        sync_directory(self.path)  # of what a killed process deleted
+        self._delete_after(offset)
         self._create(offset)
-        self.segments = [*(base for base in self.segments if base != offset), offset]
+        os.fsync(self._file)
+        self.segments = sorted({*self.segments})
         self.delete_before(offset)
+        # The old records must not come back below new ones, which may be of another epoch.
+        sync_directory(self.path)
+        self._failure = None
 
     def close(self) -> None:
         """Flush the last segment to the disk and close it."""
         if self._file >= 0:
             os.fsync(self._file)
             self._release()
+
+    def _delete_after(self, offset: int) -> None:
+        """Delete segments that begin after `offset`, newest first; the first segment stays."""
+        while len(self.segments) > 1 and self.segments[-1] > offset:
+            self._release()
+            self._segment_path(self.segments[-1]).unlink()
+            del self.segments[-1]
+            sync_directory(self.path)
+
+    def _read_segment(self, base_offset: int, following: int | None, found: list[StoredBatch]) -> None:
+        """Append the batches of a segment to `found`; `following` is the base offset of the one after it."""
+        path = self._segment_path(base_offset)
+        if reason := limits.refusal(offset=base_offset):
+            raise DataDirError(f"{path}: {reason}")
+        expected, epoch = base_offset, found[-1].header.leader_epoch if found else 0
+        for header, data in _read_batches(path, following is None):
+            if header.base_offset != expected:
+                raise DataDirError(
+                    f"{path}: batch at {header.position} has base offset {header.base_offset}, expected {expected}"
+                )
+            # The CRC does not cover the epoch.
+            if reason := limits.refusal(epoch=header.leader_epoch):
+                raise DataDirError(f"{path}: batch at {header.position}: {reason}")
+            if header.leader_epoch < epoch:
+                before = f"leader epoch {header.leader_epoch}, after epoch {epoch}"
+                raise DataDirError(f"{path}: batch at {header.position} has {before}")
+            epoch = header.leader_epoch
+            expected = header.last_offset + 1
+            found.append(StoredBatch(header._replace(position=0, end=len(data)), data))
+        if following not in (None, expected):
+            raise _UnconnectedError(f"{path}: ends at {expected}, but the segment after it begins at {following}")
 
     def _segment_path(self, base_offset: int) -> Path:
         return self.path / f"{base_offset:020d}.log"
@@ -198,7 +241,7 @@ class LogStorage:
             self._file = -1
 
 
-def _read_segment(path: Path, is_last: bool) -> Iterator[tuple[BatchHeader, bytes]]:
+def _read_batches(path: Path, is_last: bool) -> Iterator[tuple[BatchHeader, bytes]]:
     data = path.read_bytes()
     position = 0
     while position < len(data):
@@ -215,7 +258,7 @@ def _cut_tail(path: Path, data: bytes, position: int, error: WireError, is_last:
     after = _next_valid_batch(data, position + 1)
     if not is_last or after is not None:
         where = f"there is a valid batch after it, at {after}" if after is not None else "there are segments after it"
-        raise DataDirError(
+        raise (_UnconnectedError if after is None else DataDirError)(
             f"{path}: damaged at byte {position} ({error}), and {where}: cutting the log here would lose records"
             " that were acknowledged; restore the file, or begin with an empty data dir and fresh brokers"
         )

@@ -124,12 +124,16 @@ def lose_power(world: World, name: str, down_ms: int, keep: float) -> None:
 
 
 def cut_power(world: World, names: tuple[str, ...], down_ms: int, keep: float, zeros: bool) -> None:
-    """Kill controllers at the same time; with a data directory they lose what they had not synced."""
+    """Kill controllers at the same time.
+
+    With a data directory they lose bytes that they had not synced, and half of the names.
+    """
+    rng = random.Random(keep)
     for name in names:
         process = world.controllers[name]
         process.kill()
         if process.config.data_dir is not None:
-            world.page_cache.lose(process.config.data_dir, keep, zeros=zeros)
+            world.page_cache.lose(process.config.data_dir, keep, zeros=zeros, survives=lambda: rng.random() < 0.5)
         world.later(down_ms, process.start)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -110,21 +110,26 @@ class PageCache:
         yield
         self._is_cut = False
 
-    def lose(self, folder: Path, keep: float, *, zeros: bool) -> None:
-        """Leave what was synced, and of what was appended to it a share; with `zeros` the rest is zero bytes."""
-        found = {path.stat().st_ino: path for path in folder.iterdir()}
+    def lose(self, folder: Path, keep: float, *, zeros: bool, survives: Callable[[], bool]) -> None:
+        """Leave what was synced, and of what was appended to it a share; with `zeros` the rest is zero bytes.
+
+        `survives` decides for each name that was created, replaced or deleted, and not synced since.
+        """
+        now = {path.name: path.stat().st_ino for path in folder.iterdir()}
+        synced = self._names.get(folder.stat().st_ino, {})
         contents = {}
-        for name, inode in self._names.get(folder.stat().st_ino, {}).items():
-            if inode in found and found[inode].is_dir():
-                self.lose(found.pop(inode), keep, zeros=zeros)
+        for name in sorted({*now, *synced}):
+            inode = now.get(name) if now.get(name) == synced.get(name) or survives() else synced.get(name)
+            path = folder / name
+            if path.is_dir():
+                if inode is None:
+                    shutil.rmtree(path)
+                else:
+                    self.lose(path, keep, zeros=zeros, survives=survives)
                 continue
-            contents[name] = synced = self._contents.get(inode, b"")
-            written = found[inode].read_bytes() if inode in found else b""
-            if written.startswith(synced):
-                kept = written[: len(synced) + int(keep * (len(written) - len(synced)))]
-                contents[name] = kept.ljust(len(written), b"\0") if zeros else kept
-        for path in found.values():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if inode is not None:
+                contents[name] = self._remains(inode, path, keep, zeros=zeros)
+            path.unlink(missing_ok=True)
         for name, content in contents.items():
             (folder / name).write_bytes(content)
             with (folder / name).open("rb") as file:
@@ -132,3 +137,12 @@ class PageCache:
         descriptor = os.open(folder, os.O_RDONLY)
         self.fsync(descriptor)
         os.close(descriptor)
+
+    def _remains(self, inode: int, path: Path, keep: float, *, zeros: bool) -> bytes:
+        synced = self._contents.get(inode, b"")
+        held = self._held.get(inode)
+        written = (path if held is None else Path(f"/proc/self/fd/{held}")).read_bytes()
+        if not written.startswith(synced):
+            return synced
+        kept = written[: len(synced) + int(keep * (len(written) - len(synced)))]
+        return kept.ljust(len(written), b"\0") if zeros else kept

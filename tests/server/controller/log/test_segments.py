@@ -107,10 +107,11 @@ def test_segments_roll_by_size_and_hold_at_least_one_batch(
     assert recovered(tmp_path) == batches
 
 
-def test_restarts_at_another_offset(tmp_path: Path) -> None:
+def test_restarts_at_another_offset(tmp_path: Path, synced: dict[Path, bytes | set[str]]) -> None:
     written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
     found = storage(tmp_path)
     found.restart_at(100)
+    assert synced[tmp_path] == {"00000000000000000100.log"}, "old records do not come back below new ones"
     found.append(batch(100), 100)
     found.close()
     assert recovered(tmp_path) == [batch(100)]
@@ -211,7 +212,7 @@ def test_damage_is_cut_off_in_the_last_batch_and_refused_before_it(tmp_path: Pat
     ("damage", "message"),
     [
         (lambda first, third: first.write_bytes(first.read_bytes()[:-1]), "there are segments after it"),
-        (lambda first, third: third.unlink(), "begins at 8, but the segment before it ends at 4"),
+        (lambda first, third: third.unlink(), "ends at 4, but the segment after it begins at 8"),
         (lambda first, third: first.write_bytes(batch(0) + batch(2)), "has base offset 2, expected 1"),
     ],
     ids=["torn", "missing", "out of order"],
