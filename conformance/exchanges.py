@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.conformance.requests import Tree, feature_ranges
+from mockraft.wire.redaction.messages import without_secrets
 
 if TYPE_CHECKING:
     from mockraft.conformance.identities import Identities
@@ -21,7 +22,6 @@ ELEMENTS_MAX = 8
 _UUID = re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])")
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,18}(?![\w-]|\.\d)")
 _EPOCH_IN_TEXT = re.compile(r"((?:epoch|offset)\w*[\"']?(?: of| is)?[ :=]+)\d+", re.IGNORECASE)
-_SECRET = {"hmac", "salt", "saltedPassword", "storedKey", "serverKey", "authBytes"}
 _BYTES = {"records", "unalignedRecords", "requestData", "responseData", "requestPrincipal", "bytes"}
 _TIMES = re.compile(r"(?i)timestamp")
 _EPOCHS = {"brokerEpoch", "previousBrokerEpoch", "finalizedFeaturesEpoch", "newBrokerEpoch"}
@@ -61,11 +61,10 @@ class _Mask:
     def exchange(self, exchange: Tree) -> Tree:
         """Return one exchange with common names."""
         api = str(exchange.get("api", "")).partition(" ")[0]
-        return {key: self._tree(value, "", api) if key != "api" else value for key, value in exchange.items()}
+        found = {key: without_secrets(value) for key, value in exchange.items() if key != "api"}
+        return {**exchange, **{key: self._tree(value, "", api) for key, value in found.items()}}
 
     def _tree(self, tree: object, key: str, api: str) -> object:
-        if key in _SECRET:
-            return "<secret>" if tree else tree
         if key in _BYTES and isinstance(tree, str):
             return "<bytes>" if tree else tree
         if isinstance(tree, dict):

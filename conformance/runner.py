@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from mockraft.conformance.case import Case
 from mockraft.conformance.exchanges import masked
-from mockraft.conformance.expectation import Match, NotApplicableError, NotAsExpectedError
+from mockraft.conformance.expectation import NotApplicableError, NotAsExpectedError
+from mockraft.conformance.hidden_secrets import plain, without_its_secrets
 from mockraft.conformance.identities import Identities, RunIds
 from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log
@@ -22,6 +23,7 @@ from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.conformance.world import World
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.errors import WireError
+from mockraft.wire.redaction.messages import without_secrets
 
 PARALLEL = 16
 CASE_TIMEOUT_S = 60.0
@@ -39,6 +41,7 @@ async def run(
     parallel: int = PARALLEL,
     seed: int | None = None,
     observe: bool = False,
+    show_secrets: bool = False,
     on_verdict: OnVerdict = lambda _: None,
 ) -> Run:
     """Run `cases` (default: all) against the active controller at `host:port[,host:port…]`.
@@ -51,6 +54,7 @@ async def run(
         parallel: the number of cases that run in parallel.
         seed: seed for names and ids; the same seed gives the same ones.
         observe: at the end also try the cases that do not apply, for their exchanges only.
+        show_secrets: keep passwords, keys, tokens and sensitive configs in the verdicts.
         on_verdict: called with each verdict as it is reached.
 
     Raises:
@@ -68,7 +72,8 @@ async def run(
 
     async def judge(number: int, case: Case) -> None:
         async with places:
-            verdict = verdicts[case.name] = await _verdict(target, log, Identities(identities, number), case)
+            ids = Identities(identities, number)
+            verdict = verdicts[case.name] = await _verdict(target, log, ids, case, show_secrets)
         on_verdict(verdict)
 
     numbered = list(enumerate(chosen))
@@ -99,7 +104,7 @@ async def run(
     )
 
 
-async def _verdict(target: Target, log: Log, identities: Identities, case: Case) -> Verdict:
+async def _verdict(target: Target, log: Log, identities: Identities, case: Case, show_secrets: bool) -> Verdict:
     verdict = Verdict(case.name, case.area, case.rank.value, case.source, Outcome.NOT_APPLICABLE)
     if misfit := case.misfit(target):
         verdict.reason = misfit
@@ -113,13 +118,14 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
         verdict.outcome = Outcome.PASSED
     except NotApplicableError as error:
         verdict.reason = str(error)
-    except NotAsExpectedError as error:
+    except NotAsExpectedError as found:
+        error = found if show_secrets else without_its_secrets(found)
         verdict.outcome, verdict.reason = Outcome.FAILED, str(error)
         verdict.detail = {
             "what": error.what,
             "path": error.first.path,
-            "expected": _plain(error.expected),
-            "got": _plain(error.got),
+            "expected": plain(error.expected),
+            "got": plain(error.got),
         }
     except (CannotConnectError, DisconnectedError, WireError) as error:
         verdict.outcome, verdict.reason = Outcome.FAILED, str(error)
@@ -132,7 +138,8 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
         if verdict.outcome is Outcome.FAILED:
             known = explaining(case.name)
             verdict.known_difference = known.id if known else None
-            verdict.detail["story"] = _plain(world.story[-_STORY_MAX:])
+            story = plain(world.story[-_STORY_MAX:])
+            verdict.detail["story"] = story if show_secrets else without_secrets(story)
         verdict.exchanges = masked(world.story, target, identities)
         await world.close()
         verdict.seconds = round(time.monotonic() - began, 3)
@@ -156,12 +163,3 @@ async def _tried(case: Case, world: World) -> None:
         await case.trial(world)
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-
-
-def _plain(tree: object) -> object:
-    """Return an expectation as plain JSON."""
-    if isinstance(tree, dict):
-        return {key: _plain(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_plain(each) for each in tree]
-    return repr(tree) if isinstance(tree, Match) else tree

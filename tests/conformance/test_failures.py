@@ -1,11 +1,15 @@
 """A controller with a fault fails exactly the cases about it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from mockraft import Controller, conformance
 from mockraft.conformance import CannotConnectError, Outcome
 from mockraft.conformance.case import Case
+from mockraft.conformance.expectation import expect
+from mockraft.conformance.html_report import write_html
+from mockraft.conformance.junit import write_junit
 from mockraft.conformance.records import record
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.world import World
@@ -75,6 +79,33 @@ async def test_inapplicable_cases_have_a_reason(controller: Controller) -> None:
         "the controller offers CreateTopics 2-7, not 99",
     )
     assert (await verdict_of(controller, trial, until=29)).reason == "holds up to 29; metadata.version is 30"
+
+
+@pytest.mark.parametrize("show_secrets", [False, True])
+async def test_verdicts_show_secrets_only_on_request(show_secrets: bool, tmp_path: Path) -> None:
+    """An answer that leaks what Kafka's controller would not, and a request with a secret."""
+    key = {"name": "ssl.key.password", "value": "hunter2"}
+    resource = {"resourceType": 4, "resourceName": "", "configs": [{**key, "configOperation": 0}]}
+
+    async def config(world: World) -> None:
+        await world.send("IncrementalAlterConfigs", {"resources": [resource]})
+        expect("the answer", {"configs": [{**key, "value": None}]}, {"configs": [key]})
+
+    async def token(world: World) -> None:
+        expect("the answer", {"tokens": []}, {"tokens": [{"hmac": "aHVudGVyMg=="}]})
+
+    async with Controller() as controller:
+        cases = [Case(trial.__name__, "topics", "here", trial) for trial in (config, token)]
+        run = await conformance.run(controller.bootstrap, cases=cases, show_secrets=show_secrets)
+    assert [each.outcome for each in run.verdicts] == [Outcome.FAILED, Outcome.FAILED]
+    assert run.verdicts[0].reason.startswith("the answer: configs[0].value should be ")
+    run.write_json(tmp_path / "run.json")
+    write_junit(run, tmp_path / "run.xml")
+    write_html(run, tmp_path / "run.html")
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        assert ("hunter2" in text, "aHVudGVyMg" in text) == (show_secrets, show_secrets), path.name
+        assert show_secrets or "[hidden]" in text
 
 
 PLACED_BEFORE_4_3 = 1

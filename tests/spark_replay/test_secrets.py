@@ -150,6 +150,20 @@ def test_replays_and_their_reports_show_secrets_only_on_request(tmp_path: Path, 
     assert [path.stat().st_mode & 0o777 for path in (page, summary)] == [0o600, 0o600]
 
 
+@pytest.mark.parametrize("words", [(), ("--show-secrets",)])
+def test_differences_of_a_replay_show_secrets_only_on_request(tmp_path: Path, words: tuple[str, ...]) -> None:
+    capture, report = tmp_path / "run.pcapng", tmp_path / "report.json"
+    record(Recording(capture, show_secrets=True))
+    with Controller.sync(delegation_token_secret_key="key") as controller:
+        given = ("--capture", capture, "--port", 2, "--bootstrap", controller.bootstrap, "--json", report)
+        result = invoke("replay", *given, *words)
+    assert result.exit_code == 1
+    for output in (result.output, report.read_text()):
+        assert "CreateDelegationToken" in output
+        assert ("aHVudGVyMg==" in output, "[hidden]" in output) == (bool(words), not words)
+    assert report.stat().st_mode & 0o777 == 0o600
+
+
 def test_stubs_of_recorded_exchanges_hide_secrets() -> None:
     exchanges = RecordedExchanges()
     record(exchanges)

@@ -171,8 +171,15 @@ def _is_secret(name: str, value: Json, tree: Mapping[str, Json]) -> bool:
     if name in ("requestData", "responseData"):
         return True
     if name in ("records", "unalignedRecords"):
-        return may_hold_records(base64.b64decode(value))
+        return _may_be_records(value)
     return is_secret_path(name)
+
+
+def _may_be_records(text: str) -> bool:
+    try:
+        return may_hold_records(base64.b64decode(text))
+    except ValueError:
+        return True
 
 
 def _change(struct: Struct, name: str, change: Callable[[bytes], object]) -> None:

@@ -68,6 +68,7 @@ class Options:
         None, "--summary", help="Write a page to publish (Markdown): release, level, passed, failed, not applicable."
     )
     html_file: Path | None = option(None, "--html", help="Write an HTML report (needs mockraft[conformance]).")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
     against: str | None = option(
         None,
         metavar="RUN",
@@ -117,7 +118,8 @@ def conformance(context: typer.Context, options: Options) -> None:
     if options.bootstrap is None:
         raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
     other = _kept(options.against)
-    ask = partial(_run, screen, cases, disruptive=options.disruptive, parallel=options.parallel, seed=options.seed)
+    how = {name: getattr(options, name) for name in ("disruptive", "parallel", "seed", "show_secrets")}
+    ask = partial(_run, screen, cases, **how)
     try:
         with blaming("--bootstrap"):
             found = asyncio.run(ask(options.bootstrap, options.cluster_id))

@@ -71,6 +71,7 @@ class Options(CaptureOptions):
         None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
 
 
 def register(app: typer.Typer) -> None:
@@ -96,6 +97,7 @@ def replay(options: Options) -> None:
         kept=kept,
         ignored=options.ignore or (),
         security=client_security(options.command_config),
+        show_secrets=options.show_secrets,
     )
     try:
         found = report(asyncio.run(_with_progress(exchanges, host, port, how)))
