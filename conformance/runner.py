@@ -118,14 +118,14 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case,
         verdict.outcome = Outcome.PASSED
     except NotApplicableError as error:
         verdict.reason = str(error)
-    except NotAsExpectedError as found:
-        error = found if show_secrets else without_its_secrets(found)
-        verdict.outcome, verdict.reason = Outcome.FAILED, str(error)
+    except NotAsExpectedError as error:
+        found = error if show_secrets else without_its_secrets(error)
+        verdict.outcome, verdict.reason = Outcome.FAILED, str(found)
         verdict.detail = {
-            "what": error.what,
-            "path": error.first.path,
-            "expected": plain(error.expected),
-            "got": plain(error.got),
+            "what": found.what,
+            "path": found.first.path,
+            "expected": plain(found.expected),
+            "got": plain(found.got),
         }
     except (CannotConnectError, DisconnectedError, WireError) as error:
         verdict.outcome, verdict.reason = Outcome.FAILED, str(error)

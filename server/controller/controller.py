@@ -171,7 +171,7 @@ class Controller:
     @property
     def failure(self) -> str | None:
         """Reason why this controller cannot continue, and so cannot commit; None while it can."""
-        failure = self.log.failure or self.raft_failure or self.tick_failure
+        failure = self.log.failure or self.raft.failure or self.raft_failure or self.tick_failure
         return failure or (self.periodic.failure if self.epoch != STANDBY else None)
 
     @property

@@ -192,8 +192,9 @@ def update_voter(quorum: Quorum, target: Target, response: UpdateRaftVoterRespon
 
 
 def _followed(quorum: Quorum, now_ms: int) -> None:
-    """Handle a response to ApiVersions."""
+    """Record an answer of the leader."""
     assert quorum.following is not None
+    quorum.failure = None
     quorum.deadline_ms = now_ms + quorum.config.controller_quorum_fetch_timeout_ms
     quorum.following.has_fetched = True
 

@@ -99,11 +99,13 @@ class Raft(Quorum):
         return self.leading.observers(now_ms) if self.leading is not None else {}
 
     def elect(self, now_ms: int) -> None:
-        """Start an election at once, without a pre-vote. ValueError: this node is not a voter."""
+        """Start an election at once, without a pre-vote. ValueError: not a voter, or in the last epoch."""
         if not self.is_voter:
             raise ValueError(f"node {self.config.node_id} is no voter: {self.log.voters.keys_text()}")
         if self.role is Role.LEADER:
             return
+        if not self.may_elect:
+            raise ValueError(f"node {self.config.node_id} is in epoch {self.epoch}, the last one of a quorum")
         epoch = self.epoch
         if self.role is not Role.PROSPECTIVE:
             self.to_prospective(now_ms)
@@ -268,7 +270,10 @@ class Raft(Quorum):
 
     def _poll_resigned(self, now_ms: int) -> None:
         if now_ms >= self.deadline_ms:
-            self.to_unattached(self.epoch + 1, now_ms)
+            if self.may_elect:
+                self.to_unattached(self.epoch + 1, now_ms)
+            else:
+                self.refuse_election(now_ms)
             return
         waiting = [node.key for voter_id, node in self.log.voters.nodes.items() if voter_id in self.unacknowledged]
         self._send_to_voters(waiting, lambda _: messages.end_epoch(self), answers.end_epoch, now_ms)

@@ -59,6 +59,8 @@ class Quorum:
         self.rng = rng
         self.automatic = True
         self.listener: Listener | None = None
+        self.failure: str | None = None
+        """Reason why no node of the quorum can be elected any more; None while it has a leader."""
         self.changes = 0
         self.role = Role.UNATTACHED
         self.epoch = 0
@@ -159,6 +161,9 @@ class Quorum:
 
     def to_prospective(self, now_ms: int) -> None:
         """Start a pre-vote."""
+        if self.epoch > limits.EPOCH_PEER_MAX and not self.may_elect:
+            self.refuse_election(now_ms)
+            return
         self._check(Role.PROSPECTIVE, self.epoch)
         deadline_ms = self._election_deadline_ms(now_ms)
         votes = self._new_votes()
@@ -169,7 +174,11 @@ class Quorum:
         self._count_votes(now_ms)
 
     def to_candidate(self, now_ms: int) -> None:
-        """Start an election in the next epoch."""
+        """Start an election in the next epoch, unless the other voters would refuse that epoch."""
+        if not self.may_elect:
+            self.refuse_election(now_ms)
+            self.lose_election(now_ms)
+            return
         self._check(Role.CANDIDATE, self.epoch + 1)
         deadline_ms = self._election_deadline_ms(now_ms)
         self._step(Role.CANDIDATE, self.epoch + 1, None, None, self.key, now_ms, deadline_ms)
@@ -187,6 +196,22 @@ class Quorum:
         )
         self.unacknowledged = set(self.log.voters.nodes) - {self.config.node_id}
         self.successors = successors
+
+    @property
+    def may_elect(self) -> bool:
+        """True if there is a next epoch that the other voters accept, or there are none."""
+        return self.epoch < limits.EPOCH_PEER_MAX or self.log.voters.is_only_voter(self.key)
+
+    def refuse_election(self, now_ms: int) -> None:
+        """Report that the quorum is in the last epoch that its nodes vote in; try again later, if a leader is found."""
+        if self.failure is None:
+            self.failure = (
+                f"no leader can be elected after epoch {self.epoch}, the last one that nodes of a quorum vote in:"
+                " start new controllers with empty data directories"
+            )
+            _LOGGER.error("node %d: %s", self.config.node_id, self.failure)
+        self.deadline_ms = self._election_deadline_ms(now_ms)
+        self.next_ms = 0
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Persist this epoch's vote."""
@@ -267,6 +292,7 @@ class Quorum:
         log = self.log
         local, voters = log.local_voter, log.voters
         self._step(Role.LEADER, self.epoch, self.config.node_id, self._own_address, None, now_ms, NEVER_MS)
+        self.failure = None
         log.leader_epoch = self.epoch
         self.leading = Leading(
             local, voters, log.end_offset, now_ms, fetch_timeout_ms=self.config.controller_quorum_fetch_timeout_ms

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.controller import STANDBY
+from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -321,3 +322,25 @@ def test_acknowledged_records_are_never_lost(new_world: Callable[..., Any], seed
         assert log.read(start, 1 << 30) == leader.read(start, 1 << 30)
         assert images[node_id].configs == images[world.active].configs
         assert images[node_id].features == images[world.active].features
+
+
+def test_a_quorum_in_its_last_epoch_keeps_its_leader_and_is_down_without_it(world: Any) -> None:
+    for node in world.nodes.values():
+        node.controller.raft.to_unattached(EPOCH_PEER_MAX - 1, world.now_ms)
+    world.until(lambda: world.active is not None and world.settled(), "the last election")
+    leader = world.active
+    others = [node_id for node_id in ALL if node_id != leader]
+    assert world.controller(leader).raft.epoch == EPOCH_PEER_MAX
+    start_broker(world)
+    world.until(world.settled, "all to have it")
+    world.kill(others[0])
+    world.start(others[0])
+    world.until(lambda: world.controller(others[0]).raft.leader_id == leader, "the restarted node to find the leader")
+    assert [world.controller(node_id).failure for node_id in ALL] == [None, None, None]
+    world.kill(leader)
+    world.until(lambda: all(world.controller(each).failure for each in others), "both to report the last epoch")
+    world.start(leader)
+    world.until(lambda: world.controller(leader).failure, "the leader of before, too")
+    for node_id in ALL:
+        assert "no leader can be elected after epoch 2147418111" in str(world.controller(node_id).failure)
+        assert world.controller(node_id).raft.epoch == EPOCH_PEER_MAX

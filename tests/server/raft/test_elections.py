@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
+from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, Election, ReplicaKey
 from mockraft.server.raft.states import Role, Votes, Voting, can_step, grants
 from mockraft.server.raft.transitions import InconsistentLeaderError
@@ -343,3 +344,39 @@ def test_a_leader_names_its_topic_and_epoch(new_node: Any) -> None:
     assert (topic.topic_name, partition.partition_index) == (TOPIC, 0)
     assert (partition.leader_id, partition.leader_epoch) == (1, node.raft.epoch)
     assert [each.candidate_id for each in partition.preferred_candidates] == [2, 3]
+
+
+@pytest.mark.parametrize("follows", [None, 2])
+def test_no_election_begins_after_the_last_epoch_of_a_quorum(
+    new_node: Any, caplog: pytest.LogCaptureFixture, follows: int | None
+) -> None:
+    node = new_node()
+    if follows is None:
+        node.raft.to_unattached(EPOCH_PEER_MAX, node.now_ms)
+    else:
+        node.raft.to_follower(EPOCH_PEER_MAX, node.raft.address_of(follows), node.now_ms)
+    for _ in range(3):
+        pre_votes = [each for each in node.poll_at_deadline() if type(each.message) is VoteRequest]
+        assert len(pre_votes) == 2
+        assert not [each for each in node.vote(pre_votes[0], True) if type(each.message) is VoteRequest]
+        assert (node.raft.role, node.raft.epoch) == (Role.FOLLOWER if follows else Role.UNATTACHED, EPOCH_PEER_MAX)
+    assert node.raft.failure == (
+        "no leader can be elected after epoch 2147418111, the last one that nodes of a quorum vote in: start new"
+        " controllers with empty data directories"
+    )
+    assert [each.levelname for each in caplog.records if node.raft.failure in each.message] == ["ERROR"]
+    with pytest.raises(ValueError, match="in epoch 2147418111, the last one of a quorum"):
+        node.raft.elect(node.now_ms)
+
+
+def test_a_leader_that_resigns_the_last_epoch_of_a_quorum_stays_resigned(new_node: Any) -> None:
+    node = new_node()
+    node.raft.to_unattached(EPOCH_PEER_MAX - 1, node.now_ms)
+    (vote, _) = node.vote(next(each for each in node.poll_at_deadline() if type(each.message) is VoteRequest), True)
+    node.vote(vote, True)
+    assert (node.raft.is_leader, node.raft.epoch) == (True, EPOCH_PEER_MAX)
+    node.raft.resign(node.now_ms)
+    for _ in range(3):
+        node.poll_at_deadline()
+        assert (node.raft.role, node.raft.epoch) == (Role.RESIGNED, EPOCH_PEER_MAX)
+    assert node.raft.failure is not None
