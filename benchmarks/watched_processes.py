@@ -85,12 +85,16 @@ def run(command: Sequence[str], timeout_s: float) -> Taken:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     memory = PeakMemory(process.pid)
     try:
-        output, _ = process.communicate(timeout=max(timeout_s, 1))
-        seconds = time.perf_counter() - began
-    except subprocess.TimeoutExpired:
-        kill_tree(process.pid)
-        process.communicate()
-        raise TooLateError(command[0]) from None
+        output = None
+        while output is None:
+            # A moment at a time: a signal right before a wait is noticed after it.
+            with suppress(subprocess.TimeoutExpired):
+                output, _ = process.communicate(timeout=SAMPLE_S)
+            seconds = time.perf_counter() - began
+            if output is None and seconds > max(timeout_s, 1):
+                kill_tree(process.pid)
+                process.communicate()
+                raise TooLateError(command[0])
     finally:
         memory.stop()
     if process.returncode:

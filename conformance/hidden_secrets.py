@@ -24,13 +24,14 @@ def plain(tree: object) -> Json:
 def without_its_secrets(error: NotAsExpectedError) -> NotAsExpectedError:
     """Return the failure with `[hidden]` for secrets in both trees and at the first difference."""
     path = error.first.path
-    trees = [plain(error.expected), plain(error.got)]
-    hidden = [without_secrets(tree) for tree in trees]
-    if any(_at(tree, path) != HIDDEN == _at(found, path) for tree, found in zip(trees, hidden, strict=True)):
+    expected, got = plain(error.expected), plain(error.got)
+    hidden_expected, hidden_got = without_secrets(expected), without_secrets(got)
+    pairs = ((expected, hidden_expected), (got, hidden_got))
+    if any(_at(tree, path) != HIDDEN == _at(found, path) for tree, found in pairs):
         first = Difference(path, HIDDEN, HIDDEN)
     else:
         first = Difference(path, _hidden(error.first.expected), _hidden(error.first.got))
-    return NotAsExpectedError(error.what, *hidden, first)
+    return NotAsExpectedError(error.what, hidden_expected, hidden_got, first)
 
 
 def _hidden(value: object) -> object:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from mockraft.commands.conformance import fuzz
@@ -118,8 +118,7 @@ def conformance(context: typer.Context, options: Options) -> None:
     if options.bootstrap is None:
         raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
     other = _kept(options.against)
-    how = {name: getattr(options, name) for name in ("disruptive", "parallel", "seed", "show_secrets")}
-    ask = partial(_run, screen, cases, **how)
+    ask = partial(_run, screen, cases, options)
     try:
         with blaming("--bootstrap"):
             found = asyncio.run(ask(options.bootstrap, options.cluster_id))
@@ -310,8 +309,17 @@ def _write(found: Run, other: Run | None, options: Options) -> None:
         end("conformance", error, BAD_OPTION)
 
 
-async def _run(screen: Screen, cases: list[Case], bootstrap: str, cluster_id: str | None, **options: Any) -> Run:
+async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:
     from mockraft.conformance import run
 
     with screen.progress(len(cases)) as on_verdict:
-        return await run(bootstrap, cluster_id, cases=cases, on_verdict=on_verdict, **options)
+        return await run(
+            bootstrap,
+            cluster_id,
+            cases=cases,
+            disruptive=options.disruptive,
+            parallel=options.parallel,
+            seed=options.seed,
+            show_secrets=options.show_secrets,
+            on_verdict=on_verdict,
+        )

@@ -139,8 +139,9 @@ def installed(end_offset: int) -> Operation:
     """Install a leader's snapshot of epoch 2 at that offset, of topics 20 and 21, and append topic 22."""
     snapshot_id = SnapshotId(end_offset, 2)
     voters = control_records(1, read_voters(VOTERS, "CONTROLLER"))
-    times = {"last_contained_log_timestamp_ms": 1000, "now_ms": 1000}
-    data = b"".join(snapshot.encode(snapshot_id, [topic(20), topic(21)], voters=voters, **times))
+    topics = [topic(20), topic(21)]
+    encoded = snapshot.encode(snapshot_id, topics, voters=voters, last_contained_log_timestamp_ms=1000, now_ms=1000)
+    data = b"".join(encoded)
 
     def install(disk: Disk) -> None:
         assert disk.log is not None
