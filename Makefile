@@ -25,14 +25,14 @@ PACKAGES_py311 := $(PACKAGES_units)
 PACKAGES_py312 := $(PACKAGES_units)
 PACKAGES_py313 := $(PACKAGES_units)
 PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
-PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go dockerd:docker.io docker-compose debootstrap
+PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
 comma := ,
 PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PACKAGES_$(environment))))
 # The editable install links files one by one: it is made anew when a file comes or goes, and so is mypy's cache, which
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check matrix benchmarks generate clean java FORCE
+.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -97,6 +97,10 @@ benchmarks: .venv/ready java  ## every benchmark with its peers in the same run;
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
 	@.venv/bin/python -m mockraft.codegen --target .
+
+clients: .venv/ready  ## clients/openapi.json, and the Go client generated from it
+	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json
+	@cd clients/go && go generate ./...
 
 java:
 	@.ci/packages java:openjdk-17-jdk-headless mvn:maven

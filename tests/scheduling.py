@@ -12,7 +12,7 @@ GROUPS = {
     "tests/spark/test_cluster.py": "spark processes",
     "tests/spark/test_quiet_start.py": "spark processes",
     "tests/spark/": "spark",
-    "tests/examples/test_go_example.py": "go",
+    "tests/languages/test_go.py": "go",
     "tests/examples/test_junit_example.py": "junit",
     "tests/admin_page/": "browser",
     "tests/spark_replay/report/test_in_a_browser.py": "browser",

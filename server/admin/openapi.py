@@ -6,6 +6,7 @@ are those of the generated clients' types and methods: do not change them withou
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ TAGS = {
 LICENSE = {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}
 
 INT32 = {
-    *("apiVersion", "brokerId", "brokers", "connection", "correlationId", "epoch", "fenced", "isr", "leader"),
+    *("apiVersion", "brokerId", "brokers", "connection", "correlationId", "fenced", "isr", "leader"),
     *("leaderEpoch", "leaderId", "maxVersion", "minVersion", "node", "nodeId", "nodes", "partition", "partitionEpoch"),
     *("port", "replicas", "status", "total", "version", "voters"),
 }
@@ -107,7 +108,7 @@ def _converted(tree: Any, name: str = "") -> Any:
     if not isinstance(tree, dict):
         return tree
     if "properties" in tree:
-        properties = {key: _converted(value, key) for key, value in tree["properties"].items()}
+        properties = {key: _optional(_converted(value, key)) for key, value in tree["properties"].items()}
         return _converted({key: tree[key] for key in tree if key != "properties"}) | {"properties": properties}
     converted = {
         key: value if key in _VALUES else _converted(value, _inside(tree, key, name))
@@ -121,6 +122,8 @@ def _converted(tree: Any, name: str = "") -> Any:
     if tree.get("type") == "integer":
         converted.setdefault("format", "int32" if name in INT32 else "int64")
         converted |= {bound: int(tree[bound]) for bound in ("minimum", "maximum") if bound in tree}
+    if tree.get("type") == "number":
+        converted["format"] = "double"
     if "default" in tree and tree["default"] is None:
         del converted["default"]
     choices = tree.get("anyOf")
@@ -132,6 +135,14 @@ def _inside(tree: Schema, key: str, name: str) -> str:
     if key == "schema" and "in" in tree:
         return str(tree["name"])
     return name if key in ("items", "anyOf") else ""
+
+
+def _optional(schema: Schema) -> Schema:
+    """Return a property's schema with its default as text: openapi-typescript demands a property that has one."""
+    if "default" not in schema:
+        return schema
+    default = json.dumps(schema.pop("default"))
+    return schema | {"description": " ".join(filter(None, (schema.get("description"), f"Default: {default}.")))}
 
 
 def _nullable(schema: Schema) -> Schema:

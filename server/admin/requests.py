@@ -39,15 +39,16 @@ _by_id = operator.attrgetter("id")
 
 
 async def _wanted(
-    api: Annotated[list[str] | None, Query(description="Names of APIs.", examples=[["BrokerHeartbeat"]])] = None,
+    api: Annotated[
+        list[str] | None, Query(description="Names of APIs; an empty one is ignored.", examples=[["BrokerHeartbeat"]])
+    ] = None,
     client_id: Annotated[str | None, Query(alias="clientId", description="The client id.")] = None,
     broker_id: Annotated[int | None, Query(alias="brokerId", description="Who asked.")] = None,
     connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
 ) -> Test | None:
     """Return the match of the query; None for everything."""
     tests: list[Test] = []
-    if api:
-        names = {name.lower() for name in api}
+    if names := {name.lower() for name in api or () if name}:
         tests.append(lambda exchange: exchange.api.lower() in names)
     if client_id is not None:
         tests.append(lambda exchange: exchange.client_id == client_id)

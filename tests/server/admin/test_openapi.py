@@ -1,8 +1,10 @@
 """The OpenAPI document is true: generated requests get the documented responses, and never a server error."""
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,3 +89,8 @@ def test_the_token_is_a_security_scheme_that_health_does_not_need(token: str | N
     assert [path for path, item in document["paths"].items() if item.get("get", {}).get("security") == []] == [
         "/v1/health"
     ]
+
+
+def test_the_document_of_the_clients_is_current() -> None:
+    kept = Path(__file__).parents[3] / "clients" / "openapi.json"
+    assert json.loads(kept.read_text()) == DOCUMENT, "run `make clients`"
