@@ -70,6 +70,7 @@ soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, as the docu
 check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
+	@.venv/bin/python tests/documentation/blocks.py
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/python -m mockraft.codegen --check

@@ -22,9 +22,15 @@ from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 from .budgets import SOAKS
+from .documentation.blocks import write_blocks
 from .scheduling import scheduler
 
 START_MS = 1_700_000_000_000
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        write_blocks()
 
 
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:

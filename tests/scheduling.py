@@ -13,6 +13,10 @@ GROUPS = {
     "tests/spark/test_quiet_start.py": "spark processes",
     "tests/spark/": "spark",
     "tests/languages/test_go.py": "go",
+    "tests/documentation/pages/docs/captured_sql/": "spark",
+    "tests/documentation/pages/docs/captured_tables/": "spark",
+    "tests/documentation/pages/docs/from_tcpdump_to_report/": "spark",
+    "tests/documentation/pages/docs/spark/": "spark",
     "tests/examples/test_junit_example.py": "junit",
     "tests/admin_page/": "browser",
     "tests/spark_replay/report/test_in_a_browser.py": "browser",
@@ -31,7 +35,6 @@ FIRST = (
     "tests/real_kafka/presets/test_presets_shutdown.py",
     "tests/real_kafka/disks/test_log_recovery.py",
     "tests/real_kafka/disks/test_moves_taken_over.py",
-    "tests/spark/test_howto_from_tcpdump_to_report.py",
 )
 """Groups that take longest: a worker that gets one of them last keeps the others waiting."""
 

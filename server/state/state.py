@@ -6,8 +6,9 @@ own rules, and answers the requests that wait for records. Use it in the thread 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.brokers import fencing, registration
@@ -16,9 +17,10 @@ from mockraft.server.controller.brokers.log_dirs import directories_offline
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Topic
 from mockraft.server.controller.log.state_file import write_state
-from mockraft.server.controller.result import ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partition_rules import begin_change
+from mockraft.server.controller.topics.topics import create_topics
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
@@ -34,6 +36,11 @@ from mockraft.server.views import (
     TopicView,
 )
 from mockraft.wire import uuids
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+)
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.names import did_you_mean
 
@@ -166,6 +173,39 @@ class State:
             return directories_offline(controller, broker_id, [directory_id])
 
         self._commit(records, f"broker {broker_id}: a log directory failed by a test")
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        *,
+        replicas: Sequence[Sequence[int]] = (),
+        configs: Mapping[str, str] = MappingProxyType({}),
+    ) -> TopicView:
+        """Create a topic, as CreateTopics does, and return it.
+
+        `replicas` has the broker ids of each partition, its leader first; without, the controller places them. Raise
+        ValueError with the controller's text when it refuses.
+        """
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=-1 if replicas else partitions,
+            replication_factor=-1 if replicas else replication_factor,
+            assignments=[
+                CreatableReplicaAssignment(partition_index=index, broker_ids=list(broker_ids))
+                for index, broker_ids in enumerate(replicas)
+            ],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+
+        def create(controller: Controller, now_ms: int) -> None:
+            created = controller.commit(create_topics(controller, [topic]), now_ms)[name]
+            if isinstance(created, ApiError):
+                raise ValueError(f"topic {name!r} cannot be created: {created.message}") from created
+
+        self._do(create)
+        return self.topic(name)
 
     def elect(self, topic: str, partition: int, leader: int | None = None, *, unclean: bool = False) -> PartitionView:
         """Elect a replica, by default the preferred one, and return the partition after that.

@@ -126,6 +126,12 @@ def image(base_image: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def published_image(image: str) -> None:
+    """The image of this tree under the name that `MockraftContainer` uses."""
+    run("docker", "tag", image, "mockraft")
+
+
+@pytest.fixture(scope="session")
 def captures_image(base_image: str) -> str:
     """The image of this tree that reads captures, too."""
     return _build(base_image, f"{IMAGE}-captures", "--build-arg", "EXTRAS=admin,captures")

@@ -66,6 +66,23 @@ async def test_a_failed_log_dir_moves_its_leaders(controller: Controller) -> Non
         state.fail_log_dir(1, directory(1))
 
 
+async def test_a_topic_is_created_by_number_or_by_replicas(controller: Controller) -> None:
+    state, before = controller.double.state, end(controller)
+    created = state.create_topic("payments", 2, 3, configs={"retention.ms": "5"})
+    assert [sorted(partition.replicas) for partition in created.partitions] == [[1, 2, 3], [1, 2, 3]]
+    assert types_since(controller, before) == ["TopicRecord", "ConfigRecord", "PartitionRecord", "PartitionRecord"]
+    placed = state.create_topic("letters", replicas=[[3, 1], [2, 3]])
+    assert [partition.replicas for partition in placed.partitions] == [(3, 1), (2, 3)]
+
+
+async def test_topic_that_the_controller_refuses_is_not_created(controller: Controller) -> None:
+    with pytest.raises(ValueError, match=r"topic 'orders' cannot be created: Topic 'orders' already exists\."):
+        controller.double.state.create_topic("orders")
+    with pytest.raises(ValueError, match="Unable to replicate the partition 4 time"):
+        controller.double.state.create_topic("letters", replication_factor=4)
+    assert [topic.name for topic in controller.double.state.topics()] == ["orders"]
+
+
 async def test_a_leader_is_elected_by_name_and_the_preferred_one_without(controller: Controller) -> None:
     state = controller.double.state
     assert state.elect("orders", 0, 3).leader == 3

@@ -1,9 +1,7 @@
-"""docs/captured-sql.md, docs/captured-tables.md and docs/spark.md: every query and block, run on captures."""
+"""docs/captured-sql.md: every query, run on a capture."""
 
-import os
 import re
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -64,45 +62,3 @@ def test_query_results_match_the_capture() -> None:
     assert sum(int(row["fetches"]) for row in quorum) == 603
     assert {(row["before"], row["leader"]) for row in moved} == {("2", "1")}
     assert {(row["api_name"], row["error"]) for row in refused} == {("Fetch", "74"), ("AlterPartition", "108")}
-
-
-def test_howto_make_tables_of_captures(spark: Any, controller_capture: str) -> None:
-    from mockraft.spark_replay.spark import tables
-
-    captures = [controller_capture]
-    frames = tables.frames(spark, captures, ports=[19093])
-    messages = tables.messages(frames)
-    exchanges = tables.exchanges(frames)
-    assert messages.where("api_name = 'BrokerRegistration'").count() == 10
-    assert exchanges.columns[-2:] == ["request", "response"]
-
-
-def test_howto_write_frames_as_parquet(spark: Any, tmp_path: Path, controller_capture: str) -> None:
-    from mockraft.spark_replay.spark import tables
-
-    captures, out = [controller_capture], tmp_path / "frames"
-    rows = tables.frames_table(spark, captures, ports=[19093]).write_parquet(out)
-    assert rows == spark.read.parquet(str(out)).count() == 1726
-
-
-def test_howto_read_a_folder_that_grows(spark: Any, controller_capture: str, tmp_path: Path) -> None:
-    from mockraft.spark_replay.spark import tables
-    from mockraft.spark_replay.spark.data_source import register
-
-    folder, ring, checkpoint = tmp_path / "tables", str(tmp_path / "ring"), str(tmp_path / "checkpoint")
-    os.mkdir(ring)
-    copyfile(controller_capture, f"{ring}/whole.pcap")
-    os.utime(f"{ring}/whole.pcap", (1_000_000_000, 1_000_000_000))
-    copyfile(controller_capture, f"{ring}/written_to_still.pcap")
-
-    register(spark)
-    frames = spark.readStream.format("kafka_frames").option("ports", "19093").option("quietSeconds", 3600).load(ring)
-    query = (
-        tables.messages(frames, body="json")
-        .writeStream.option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start(f"{folder}/messages")
-    )
-    query.awaitTermination()
-
-    assert spark.read.parquet(f"{folder}/messages").where("roundtrip").count() == 1726

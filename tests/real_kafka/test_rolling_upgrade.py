@@ -1,4 +1,4 @@
-"""Example for docs/kafka-releases.md: a rolling upgrade from 3.9 to 4.4 while a client produces."""
+"""A rolling upgrade from 3.9 to 4.4 while a client produces."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

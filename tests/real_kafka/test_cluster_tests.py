@@ -1,24 +1,19 @@
-"""Kafka's own integration tests with mockraft as the controller; quoted by docs/kafkas-own-tests.md."""
+"""Kafka's own integration tests with mockraft as the controller."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from mockraft.kafka.child_process import KafkaProcessError
-from mockraft.kafka.cluster_test_jars import cluster_test_jars
 from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
-from mockraft.kafka.jars import java
 
 from tests.budgets import soak
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(900)]
 
 VERSION = "4.3.1"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster-test"
 
 
 @pytest.mark.parametrize(
@@ -41,28 +36,6 @@ def test_lists_the_classes_of_kafkas_test_jars() -> None:
     assert "org.apache.kafka.tools.TopicCommandTest" in cluster_test_classes(VERSION)
 
 
-def test_one_method_runs_on_mockraft(tmp_path: Path) -> None:
-    method = "org.apache.kafka.server.BrokerRegistrationRequestTest#shouldRejectRegistrationWithoutFeatureLevels"
-    results = run_cluster_tests([method], tmp_path, version="4.3.1", controller="mockraft")
-    assert [result.outcome for result in results] == ["passed"]
-
-
 def test_a_class_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KafkaProcessError, match=r"NoSuchTest: no results; .* exit code \d+\n(.*\n)*.*NoSuchTest"):
         run_cluster_tests(["org.apache.kafka.NoSuchTest"], tmp_path, version=VERSION)
-
-
-@pytest.fixture
-def classes(tmp_path: Path) -> Path:
-    """The folder with the example's class, compiled as the build of its project would."""
-    compiler = Path(java()).resolve().with_name("javac")
-    target = tmp_path / "classes"
-    class_path = f"{cluster_test_jars(VERSION)}/*"
-    subprocess.run([compiler, "-d", target, "-cp", class_path, EXAMPLE / "RefusedTopicTest.java"], check=True)
-    return target
-
-
-def test_a_test_of_ones_own_gets_the_errors_of_its_stubs(tmp_path: Path, classes: Path) -> None:
-    shutil.copy(EXAMPLE / "stubs.json", tmp_path)
-    results = run_cluster_tests(["RefusedTopicTest"], tmp_path, version="4.3.1", class_path=[classes])
-    assert [result.outcome for result in results] == ["passed"]

@@ -1,0 +1,74 @@
+"""Check that code, commands and links of the documentation are real; its Python blocks are tests of their own."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mockraft.cli import application
+from mockraft.server.stubs.stub_file import read_stub_file
+from typer import Context
+from typer.main import get_group
+
+from ..named_tests import names_in
+from .blocks import PAGES, ROOT
+
+pytestmark = pytest.mark.one_python
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+
+
+@pages
+def test_quoted_code_is_in_its_file(page: Path) -> None:
+    quoted = re.findall(r"^<!-- quoted from (\S+) -->\n```\w+\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    for path, code in quoted:
+        lines = iter((ROOT / path).read_text().splitlines())
+        assert [line for line in code.splitlines() if line not in lines] == [], "not there, or in another order"
+
+
+def test_java_and_go_blocks_are_quoted_from_the_examples() -> None:
+    page = (ROOT / "docs" / "any-language.md").read_text()
+    for language, folder in (("java", "junit"), ("go", "go")):
+        sources = " ".join(path.read_text() for path in (ROOT / "examples" / folder).rglob(f"*.{language}"))
+        quoted = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        assert quoted != []
+        for block in quoted:
+            assert " ".join(block.split()) in " ".join(sources.split())
+
+
+def test_stub_files_can_be_read(tmp_path: Path) -> None:
+    files = re.findall(
+        r"^```yaml\n(stubs:\n.*?)^```", (ROOT / "docs" / "stubs.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert files != []
+    for number, text in enumerate(files):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        assert read_stub_file(path).stubs
+
+
+@pages
+def test_commands_and_their_options_exist(page: Path) -> None:
+    group = get_group(application())
+    context = Context(group)
+    wrong = []
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
+            name, rest = line
+            command = group.get_command(context, name)
+            assert command is not None, name
+            subcommand = rest.split()[0] if rest.split() else ""
+            command = getattr(command, "commands", {}).get(subcommand, command)
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            wrong += [
+                f"mockraft {name} {option}"
+                for option in re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0])
+                if option not in known
+            ]
+    assert wrong == []
+
+
+@pages
+def test_linked_tests_exist(page: Path) -> None:
+    named = re.findall(r"\[`(test_\w+)`\]\(([^)#]+)\)", page.read_text())
+    paths = [(name, (page.parent / path).resolve().relative_to(ROOT).as_posix()) for name, path in named]
+    assert [f"{name} in {path}" for name, path in paths if name not in names_in(path)] == []
