@@ -16,7 +16,7 @@ PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(fo
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,real-kafka,py311,integrations,types,py312,py313
+ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,types,py312,py313
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
@@ -32,7 +32,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
+.PHONY: help run run-kafka test soak check docs test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -77,6 +77,10 @@ check: .venv/ready  ## lint, format, types, import directions, generated code: i
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)
+
+docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS=serve shows it while you write)
+	@.venv/bin/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(PIP) --editable '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs $(or $(ARGS),build) --quiet --strict
 
 mutants: .venv/ready  ## changes the code of a package and shows changes that its tests miss (ARGS='server/raft --sample 100')
 	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --editable '.[mutation]'
