@@ -45,9 +45,15 @@ class Waits(NamedTuple):
 class GoodBroker:
     """A registered broker that sends heartbeats, each when the one before is answered."""
 
-    def __init__(self, address: Address, registration: BrokerRegistrationRequest) -> None:
-        """Register it. Raises AssertionError if the controller refuses it."""
+    def __init__(
+        self,
+        address: Address,
+        registration: BrokerRegistrationRequest,
+        log_in: Callable[[BlockingConnection], None] = lambda _: None,
+    ) -> None:
+        """Connect, log in, and register it. Raises AssertionError if the controller refuses it."""
         self._connection = BlockingConnection(address, "good", TIMEOUT_S)
+        log_in(self._connection)
         registered = self._connection.exchange(registration, 4)
         assert registered.error_code == 0, registered
         self.broker_epoch = registered.broker_epoch
@@ -60,14 +66,14 @@ class GoodBroker:
         )
         assert not self._beat(), "the first heartbeat leaves the broker fenced"
 
-    def beat_until(self, is_over: Callable[[], bool]) -> Waits:
-        """Send heartbeats until `is_over`."""
+    def beat_until(self, is_over: Callable[[], bool], clock: Callable[[], float] = time.perf_counter) -> Waits:
+        """Send heartbeats until `is_over`; `clock`, in seconds, measures their latencies."""
         latencies: list[float] = []
         fenced = 0
         while not is_over() or not latencies:
-            began = time.perf_counter()
+            began = clock()
             fenced += self._beat()
-            latencies.append(1000 * (time.perf_counter() - began))
+            latencies.append(1000 * (clock() - began))
             time.sleep(HEARTBEAT_PAUSE_S)
         return Waits(sorted(latencies), fenced)
 
