@@ -21,9 +21,11 @@ from mockraft.kafka.jars import (
 )
 
 TEST_CLASSES_VERSION = "4.3.1"
-"""The newest Kafka release that has its test classes and its tools on Maven; newer releases run those."""
+"""The newest Kafka release that has its test classes on Maven; newer releases run those, as far as they link."""
 
+_HARNESS = "kafka-test-common-runtime"
 _MOCKITO_VERSION = "5.20.0"
+_BOUNCY_CASTLE_VERSION = "1.80"
 
 _SERVER_MODULES = (
     "kafka_2.13",
@@ -48,31 +50,41 @@ def cluster_test_jars(version: str, progress: Callable[[str], None] | None = Non
     Maven fetches what is not in the cache yet; `progress` gets one line for each file that arrives. Raises
     KafkaUnavailableError.
     """
-    name = f"kafka-{version}-cluster-test-jars"
-    return made_once(name, lambda target: _fetch(version, target, progress or (lambda line: None)))
+    wanted = _wanted(version)
+    digest = hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
+    name = f"kafka-{version}-cluster-test-jars-{digest}"
+    return made_once(name, lambda target: _fetch(wanted, target, progress or (lambda line: None)))
 
 
-def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
+def _wanted(version: str) -> list[Artifact]:
     kafka = "org.apache.kafka"
-    harness = Artifact(kafka, "kafka-test-common-runtime", version)
-    # A harness brings JUnit without its console; Mockito is for ControllerServer.java and for tests.
-    wanted = [
+    return [
+        Artifact(kafka, _HARNESS, version),
         *LOGGING,
-        harness,
         *(Artifact(kafka, name, version) for name in _SERVER_MODULES),
-        Artifact(kafka, "kafka-tools", TEST_CLASSES_VERSION, alone=True),
+        Artifact(kafka, "kafka-tools", version, alone=True),
         *(Artifact(kafka, name, TEST_CLASSES_VERSION, "test", alone=True) for name in _TEST_MODULES),
+        Artifact(kafka, "kafka-streams", version, alone=True),
+        # For ControllerServer.java and for tests.
         Artifact("org.mockito", "mockito-core", _MOCKITO_VERSION),
         Artifact("org.hamcrest", "hamcrest", "3.0"),
+        Artifact("junit", "junit", "4.13.2"),
+        # For the certificates of the harness of 4.4.
+        Artifact("org.bouncycastle", "bcpkix-jdk18on", _BOUNCY_CASTLE_VERSION),
     ]
+
+
+def _fetch(wanted: list[Artifact], target: Path, progress: Callable[[str], None]) -> None:
+    harness = wanted[0]
     with TemporaryDirectory(prefix=target.name, dir=target.parent) as folder:
         jars = Path(folder, "jars")
         errors = copy_artifacts([harness], Path(folder), Path(folder, "harness"), progress)
         if not errors:
+            # The harness brings JUnit without its console.
             console = Artifact("org.junit.platform", "junit-platform-console", _junit_version(Path(folder, "harness")))
             errors = copy_artifacts([*wanted, console], Path(folder), jars, progress)
         if errors or not jars.is_dir():
-            raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}'s test harness: {errors}")
+            raise KafkaUnavailableError(f"Maven could not fetch Kafka {harness.version}'s test harness: {errors}")
         jars.rename(target)
 
 

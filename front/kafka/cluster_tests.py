@@ -60,14 +60,15 @@ def run_cluster_tests(
     version: str,
     controller: ControllerKind = "mockraft",
     class_path: Sequence[Path] = (),
+    working_directory: Path | None = None,
     timeout_s: float = 900,
 ) -> list[ClusterTestResult]:
     """Run these classes, or methods as ``CLASS#METHOD``, and return the results by class and name.
 
     `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
-    `class_path` holds the classes of tests that are not Kafka's. Only nodes with one role run on mockraft: a combined
-    node needs a controller in its JVM. Raises KafkaUnavailableError, KafkaProcessError if a class has no results, and
-    TimeoutError if the JVM does not end in time.
+    `class_path` holds the classes of tests that are not Kafka's. Relative paths in tests begin at `working_directory`,
+    by default `folder`. Only nodes with one role run on mockraft: a combined node needs a controller in its JVM. Raises
+    KafkaUnavailableError, KafkaProcessError if a class has no results, and TimeoutError if the JVM does not end in time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     reports = folder / "reports"
@@ -79,7 +80,6 @@ def run_cluster_tests(
     command = [
         *(java(), *JVM_OPTIONS, *_HEAP),
         f"-Dmockraft.logs={folder}",
-        f"-Dmockraft.release={'.'.join(version.split('.')[:2])}",
         *("-cp", os.pathsep.join(map(str, entries))),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors"),
         *("--details=tree", "--config=junit.jupiter.extensions.autodetection.enabled=true"),
@@ -91,7 +91,12 @@ def run_cluster_tests(
     environment = {"MOCKRAFT": f"{sys.executable} -m mockraft", **os.environ}
     with (folder / "junit.log").open("wb") as log:
         process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=working_directory or folder,
+            start_new_session=True,
         )
         try:
             process.wait(timeout_s)

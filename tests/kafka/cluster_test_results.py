@@ -1,13 +1,15 @@
 """Results of Kafka's own `@ClusterTest` classes on both controllers, kept as JSON and shown on their page.
 
-`python -m tests.kafka.cluster_test_results run CLASS…` runs classes anew (`run` alone: those without results) and
-`python -m tests.kafka.cluster_test_results` writes the page from the file. Each class is kept as soon as it has ended.
+`python -m tests.kafka.cluster_test_results run CLASS…` runs classes anew (`run` alone: those without results; the
+release is the option `--kafka-version`), and `python -m tests.kafka.cluster_test_results` writes the page from the
+files. Each class is kept as soon as it has ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ from typing import Literal, NotRequired, TypedDict, get_args
 
 from mockraft.conformance.documents.marked_text import replace_marked
 from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
 from mockraft.kafka.cluster_tests import (
     ClusterTestResult,
     ControllerKind,
@@ -24,9 +27,10 @@ from mockraft.kafka.cluster_tests import (
     run_cluster_tests,
 )
 
-VERSION = "4.3.1"
+VERSIONS = (TEST_CLASSES_VERSION, "4.4.0")
+"""Releases that have run: the one that the classes are of, and those on which they run too as far as they link."""
+
 _ROOT = Path(__file__).parents[2]
-RESULTS = _ROOT / "docs" / "evidence" / f"kafkas-own-tests-{VERSION}.json"
 PAGE = _ROOT / "docs" / "kafkas-own-tests.md"
 _TIMEOUT_S = 1800
 _BOUND_BY_READING = {
@@ -34,7 +38,8 @@ _BOUND_BY_READING = {
 }
 """Classes all of whose failures have this reason, which their errors do not tell."""
 
-_BOUND = ("combined node", "outside of this JVM", "NoSuchMethodError")
+_BOUND = ("combined node", "outside of this JVM", "kafka.server.ControllerServer.")
+_UNLINKED = re.compile(r"(NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError): \S+")
 
 Verdict = Literal["passes", "bound to the JVM", "fails the same on Kafka's controller", "fails", "undecided"]
 
@@ -47,23 +52,39 @@ class Kept(TypedDict):
 
 
 class Results(TypedDict):
-    """Results of a release: by class, controller and test. A class without an entry has not been run."""
+    """Results of a release: by class, controller and test. A class without an entry has not been run.
+
+    `unlinked` has the classes that do not link with the release, and the error of that.
+    """
 
     version: str
     date: str
     classes: dict[str, dict[ControllerKind, dict[str, Kept]]]
+    unlinked: dict[str, str]
 
 
-def read() -> Results:
-    """Return the kept results."""
-    results: Results = json.loads(RESULTS.read_text())
+def evidence(version: str) -> Path:
+    """Return the file with the results of a release."""
+    return _ROOT / "docs" / "evidence" / f"kafkas-own-tests-{version}.json"
+
+
+def read(version: str) -> Results:
+    """Return the kept results of a release, which may be none yet."""
+    if not evidence(version).exists():
+        return {"version": version, "date": "", "classes": {}, "unlinked": {}}
+    results: Results = json.loads(evidence(version).read_text())
     return results
 
 
 def write(results: Results) -> None:
-    """Keep these results and show them on the page."""
-    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(replace_marked(PAGE.read_text(), as_markdown(results)))
+    """Keep the results of a release and show all on the page."""
+    evidence(results["version"]).write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(replace_marked(PAGE.read_text(), page()))
+
+
+def page() -> str:
+    """Return the sections of the page that show all kept results."""
+    return "\n\n".join(as_markdown(read(version)) for version in VERSIONS)
 
 
 def kept(results: Sequence[ClusterTestResult]) -> dict[str, Kept]:
@@ -97,14 +118,14 @@ def verdicts(name: str, controllers: Mapping[ControllerKind, Mapping[str, Kept]]
 
 
 def as_markdown(results: Results) -> str:
-    """Return the section of the page: a row for each class, the tests that do not pass, the classes without results."""
+    """Return a section of the page: a row for each class, the tests that do not pass, the classes without results."""
     columns = get_args(Verdict)
     judged = {name: verdicts(name, controllers) for name, controllers in results["classes"].items()}
     run = {name: tests for name, tests in sorted(judged.items()) if tests}
     counts = {name: Counter(tests.values()) for name, tests in run.items()}
     total = sum(counts.values(), Counter[str]())
     rows = [("all", total), *counts.items()]
-    head = f"Kafka {results['version']}, {results['date']}: {len(run)} of {len(judged)} classes."
+    head = f"### Kafka {results['version']}\n\n{len(run)} of {len(judged)} classes, {results['date']}."
     table = [f"| class | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
     table += [f"| {_short(name)} | {' | '.join(str(count[each] or '') for each in columns)} |" for name, count in rows]
     others = [
@@ -114,8 +135,11 @@ def as_markdown(results: Results) -> str:
         if found != "passes" and "combined node" not in _error(results, name, test)
     ]
     listed = ["| test | verdict | on mockraft |", "| --- | --- | --- |", *others]
-    missing = ", ".join(_short(name) for name in sorted(set(judged) - set(run)))
-    return "\n".join([head, "", *table, "", *listed, "", f"Not run yet, or not to the end: {missing or 'none'}."])
+    missing = ", ".join(_short(name) for name in sorted(set(judged) - set(run) - set(results["unlinked"])))
+    left = [f"Not run yet, or not to the end: {missing}."] if missing else []
+    unlinked = Counter(results["unlinked"].values())
+    left += [f"{count} classes do not link with {results['version']}: `{error}`." for error, count in unlinked.items()]
+    return "\n".join([head, "", *table, "", *listed, *(line for each in left for line in ("", each))])
 
 
 def _short(name: str) -> str:
@@ -132,40 +156,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", nargs="?", choices=["run"])
     parser.add_argument("classes", nargs="*")
-    options = parser.parse_args()
-    results = read()
+    parser.add_argument("--kafka-version", choices=VERSIONS, default=VERSIONS[0])
+    options = parser.parse_intermixed_args()
+    version = options.kafka_version
     if options.command == "run":
-        names = options.classes or [name for name in cluster_test_classes(VERSION) if not results["classes"].get(name)]
-        for name in names:
-            run_and_keep(name)
-    write(read())
+        known = read(version)
+        done = {name for name, found in known["classes"].items() if found} | set(known["unlinked"])
+        for name in options.classes or [name for name in cluster_test_classes(version) if name not in done]:
+            run_and_keep(name, version)
+    write(read(version))
 
 
-def run_and_keep(name: str) -> dict[str, Verdict]:
+def run_and_keep(name: str, version: str) -> dict[str, Verdict]:
     """Run a class on mockraft, and on Kafka's controller what has to be compared; keep the results; return verdicts."""
-    methods = _run_on("mockraft", name, [name])
+    methods = _run_on("mockraft", name, [name], version)
     if methods:
-        _run_on("kafka", name, [f"{name}#{method}" for method in sorted(methods)])
-    return verdicts(name, read()["classes"][name])
+        _run_on("kafka", name, [f"{name}#{method}" for method in sorted(methods)], version)
+    return verdicts(name, read(version)["classes"].get(name, {}))
 
 
-def _run_on(controller: ControllerKind, name: str, tests: Sequence[str]) -> set[str]:
+def _run_on(controller: ControllerKind, name: str, tests: Sequence[str], version: str) -> set[str]:
     """Run tests of a class, keep their results, and return the methods with failures that are not decided yet."""
-    with TemporaryDirectory() as folder:
-        try:
-            found = run_cluster_tests(tests, Path(folder), version=VERSION, controller=controller, timeout_s=_TIMEOUT_S)
-        except (KafkaProcessError, TimeoutError) as error:
-            print(error, flush=True)
-            return set()
-    results = read()  # anew: another process may have kept results of other classes
+    try:
+        with TemporaryDirectory() as folder:
+            found = run_cluster_tests(tests, Path(folder), version=version, controller=controller, timeout_s=_TIMEOUT_S)
+    except (KafkaProcessError, TimeoutError) as error:
+        _keep_unlinked(name, version, str(error))
+        print(error, flush=True)
+        return set()
+    results = read(version)  # anew: another process may have kept results of other classes
+    controllers = results["classes"].setdefault(name, {})
     if controller == "mockraft":
-        results["classes"][name] = {}
-    results["classes"][name][controller] = kept(found)
+        controllers.clear()
+    controllers[controller] = kept(found)
     results["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
     write(results)
     print(f"{name} on {controller}: {dict(Counter(each.outcome for each in found))}", flush=True)
-    judged = verdicts(name, results["classes"][name])
-    return {test.partition("[")[0] for test, verdict in judged.items() if verdict == "undecided"}
+    return {test.partition("[")[0] for test, judged in verdicts(name, controllers).items() if judged == "undecided"}
+
+
+def _keep_unlinked(name: str, version: str, error: str) -> None:
+    unlinked = _UNLINKED.search(error)
+    if version != TEST_CLASSES_VERSION and unlinked:
+        results = read(version)
+        results["unlinked"][name] = unlinked[0]
+        write(results)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 import pytest
 from mockraft.conformance.documents.marked_text import marked
 
-from tests.kafka.cluster_test_results import PAGE, Kept, as_markdown, read, verdict
+from tests.kafka.cluster_test_results import PAGE, Kept, page, verdict
 
 FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
 
 
 def test_the_page_shows_the_kept_results() -> None:
     """`python -m tests.kafka.cluster_test_results` writes it anew."""
-    assert marked(PAGE.read_text()) == as_markdown(read()) + "\n"
+    assert marked(PAGE.read_text()) == page() + "\n"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.common.MetadataVersion;
 
 /** One `mockraft serve` with the options that a controller's configuration and first records ask for. */
 final class MockraftProcess {
@@ -97,7 +98,7 @@ final class MockraftProcess {
         Map<String, Object> properties = new TreeMap<>(config.originals());
         SecurityProtocol protocol = securityProtocol();
         List<String> options = new ArrayList<>(List.of(
-                "--release", System.getProperty("mockraft.release"),
+                "--release", MetadataVersion.latestProduction().shortVersion(),
                 "--node-id", String.valueOf(config.nodeId()),
                 "--cluster-id", clusterId,
                 "--data-dir", dataDir().toString(),
@@ -147,8 +148,8 @@ final class MockraftProcess {
     }
 
     /** Beside what the harness has formatted for Kafka's controller; it is there as long as the harness's own. */
-    private File dataDir() {
-        return new File(config.metadataLogDir(), "mockraft");
+    private Path dataDir() {
+        return Path.of(config.metadataLogDir(), "mockraft");
     }
 
     private SecurityProtocol securityProtocol() {

@@ -4,13 +4,15 @@ import com.yammer.metrics.core.Meter;
 import com.yammer.metrics.core.Metric;
 import com.yammer.metrics.core.MetricName;
 import com.yammer.metrics.core.MetricsRegistry;
-import java.io.File;
 import java.io.IOException;
 import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.apache.kafka.common.metadata.PartitionChangeRecord;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
-import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.metadata.MetadataRecordSerde;
@@ -28,10 +30,10 @@ final class UncleanElections implements AutoCloseable {
             "kafka.controller", "ControllerStats", "UncleanLeaderElectionsPerSec", null,
             "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec");
 
-    private final File log;
+    private final Path log;
 
-    UncleanElections(File dataDir) throws ReflectiveOperationException {
-        log = new File(dataDir, "__cluster_metadata-0/00000000000000000000.log");
+    UncleanElections(Path dataDir) throws ReflectiveOperationException {
+        log = dataDir.resolve("__cluster_metadata-0/00000000000000000000.log");
         Meter meter = Mockito.mock(Meter.class);
         Mockito.doAnswer(call -> count()).when(meter).count();
         // A registry makes its meters itself; only its subclasses may add one.
@@ -42,11 +44,9 @@ final class UncleanElections implements AutoCloseable {
 
     private long count() throws IOException {
         long count = 0;
-        try (FileRecords records = FileRecords.open(log, false)) {
-            for (RecordBatch batch : records.batches()) {
-                for (Record record : batch.isControlBatch() ? List.<Record>of() : batch) {
-                    count += isUncleanElection(record) ? 1 : 0;
-                }
+        for (RecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(log))).batches()) {
+            for (Record record : batch.isControlBatch() ? List.<Record>of() : batch) {
+                count += isUncleanElection(record) ? 1 : 0;
             }
         }
         return count;

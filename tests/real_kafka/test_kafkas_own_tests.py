@@ -1,0 +1,50 @@
+"""Kafka's own `@ClusterTest` classes with mockraft as the controller, judged by their kept results on Kafka's.
+
+`make test` runs a selection, `make soak` all. docs/kafkas-own-tests.md shows the results that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
+from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
+
+from ..budgets import soak
+from ..kafka.cluster_test_results import VERSIONS, kept, read, verdicts
+
+pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(1800)]
+
+SELECTED = {
+    ("4.3.1", "org.apache.kafka.admin.RemoteTopicCrudTest"),
+    ("4.3.1", "org.apache.kafka.server.BrokerRegistrationRequestTest"),
+    ("4.3.1", "org.apache.kafka.server.config.MinInSyncReplicasConfigTest"),
+    ("4.4.0", "unit.kafka.server.AllocateProducerIdsRequestTest"),
+}
+
+
+def runs() -> Iterator[object]:
+    for version in VERSIONS:
+        for name in sorted(read(version)["classes"]):
+            marks = () if (version, name) in SELECTED else soak
+            yield pytest.param(version, name, marks=marks, id=f"{version}-{name.rpartition('.')[2]}")
+
+
+@pytest.mark.parametrize(("version", "name"), runs())
+def test_what_passes_on_kafkas_controller_passes_or_is_bound_to_the_jvm(
+    version: str, name: str, tmp_path: Path
+) -> None:
+    results = run_cluster_tests([name], tmp_path, version=version, timeout_s=1700)
+    on_kafka = read(version)["classes"][name].get("kafka", {})
+    judged = verdicts(name, {"mockraft": kept(results), "kafka": on_kafka})
+    failed = {each.name: each.error for each in results if judged[each.name] in ("fails", "undecided")}
+    assert failed == {}
+
+
+def test_every_class_has_results() -> None:
+    names = set(cluster_test_classes(TEST_CLASSES_VERSION))
+    assert names == {name for name, found in read(TEST_CLASSES_VERSION)["classes"].items() if found}
+    newer = read(VERSIONS[-1])
+    assert names == set(newer["classes"]) | set(newer["unlinked"])
