@@ -67,8 +67,9 @@ def run_cluster_tests(
 
     `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
     `class_path` holds the classes of tests that are not Kafka's. Relative paths in tests begin at `working_directory`,
-    by default `folder`. Only nodes with one role run on mockraft: a combined node needs a controller in its JVM. Raises
-    KafkaUnavailableError, KafkaProcessError if a class has no results, and TimeoutError if the JVM does not end in time.
+    by default `folder`. Only nodes with one role run on mockraft: a combined node needs a controller in its JVM.
+
+    Raises KafkaUnavailableError, KafkaProcessError if a class has no results, TimeoutError if the JVM does not end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     reports = folder / "reports"
