@@ -70,6 +70,13 @@ class Case:
     before_release: str | None = None
     below_newest: bool = False
 
+    @property
+    def bounds(self) -> list[str]:
+        """The lowest metadata.version and the releases for which it holds, as texts; none if it holds for all."""
+        since, before = self.since_release or _release_of(self.has), self.before_release or _release_of(self.lacks)
+        found = {"from metadata.version": self.since if self.since > 7 else None, "since Kafka": since}
+        return [f"{what} {value}" for what, value in {**found, "before Kafka": before}.items() if value is not None]
+
     def misfit(self, target: Target) -> str | None:
         """Return the reason why the case does not apply to this controller; None if it applies."""
         level = target.metadata_version
@@ -89,6 +96,10 @@ class Case:
         if self.elr is not None and self.elr != bool(target.finalized_features.get(ELR, 0)):
             return f"only {'with' if self.elr else 'without'} {ELR}"
         return None
+
+
+def _release_of(behaviour: Behaviour | None) -> str | None:
+    return None if behaviour is None else behaviour.since
 
 
 CASES: list[Case] = []

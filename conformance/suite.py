@@ -9,7 +9,7 @@ from mockraft.conformance.case import CASES, Case
 AREAS = (
     *("listener", "registration", "heartbeats", "sessions"),
     *("topics", "topic deletion", "partitions", "placement", "isr", "elections", "reassignments"),
-    *("directories", "cordoning", "configs", "described configs", "features", "quotas"),
+    *("directories", "cordoning", "configs", "config values", "described configs", "features", "quotas"),
     *("scram", "tokens", "acls", "producer ids"),
     *("log", "quorum", "envelope", "cluster", "robustness"),
 )

@@ -204,7 +204,8 @@ class World:
         """Create a topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
         topic = self.creatable(name, *replicas, **configs)
         request_tree = {"topics": [topic], "timeoutMs": TIMEOUT_MS}
-        response = await self.send("CreateTopics", request_tree, answer={"topics": [{"errorCode": 0}]}, version=7)
+        answer = {"topics": [{"errorCode": 0, "topicId": ANYTHING}]}
+        response = await self.send("CreateTopics", request_tree, answer=answer)
         await self.records()
         return Topic(topic["name"], response["topics"][0]["topicId"])
 
@@ -243,10 +244,11 @@ class World:
         *,
         sender: Broker | None = None,
         answer: object = ANYTHING,
-        version: int = 3,
+        version: int = -1,
         **fields: object,
     ) -> Tree:
         """Send AlterPartition of partition 0 as its leader; `fields` are of the partition."""
+        version = self._version("AlterPartition", version)
         view = await self.partition(topic)
         sender = sender or self._brokers[view.leader]
         members: Tree = {"newIsrWithEpochs": [{"brokerId": each.id, "brokerEpoch": each.epoch} for each in isr]}

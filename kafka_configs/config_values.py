@@ -171,6 +171,14 @@ def _check_level(name: str, value: int, validator: Validator) -> None:
         raise invalid_value(name, value, f"Value must be between {low} and {high} or equal to {default}")
 
 
+def _check_version(name: str, value: str, validator: Validator) -> None:
+    known = validator["says"].strip("[]").split(", ")
+    segments = value.split(".")
+    wanted = ".".join(segments[: 3 if value.startswith("0.") else 2])
+    if wanted not in known and not any(each.startswith(f"{wanted}-") for each in known):
+        raise invalid_value(name, value, f"Version {value} is not a valid version")
+
+
 def _check_offset_reset(name: str, value: str, _validator: Validator) -> None:
     kind, colon, duration = value.partition(":")
     if value in ("earliest", "latest") or (kind == "by_duration" and colon and _is_positive_duration(duration)):
@@ -196,7 +204,9 @@ _CHECKS: Final[dict[str, Callable[[str, Any, Validator], None]]] = {
     "ValidString": _check_string,
     "ValidList": _check_list,
     "ThrottledReplicaListValidator": _check_throttled_replicas,
+    "": _check_level,
     "LambdaValidator": _check_level,
+    "MetadataVersionValidator": _check_version,
     "Validator": _check_offset_reset,
 }
 """Checks by validator class; those of broker keys that a controller never checks are left out."""

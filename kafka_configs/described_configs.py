@@ -12,7 +12,7 @@ from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC, ConfigKey
 from mockraft.kafka_configs.config_values import ConfigSource, converted, parse
 from mockraft.kafka_configs.dynamic_configs import LISTENER_KEY, usable
-from mockraft.releases import Release
+from mockraft.releases import Behaviour, Release
 from mockraft.wire.java_values import double_text
 
 _TYPES: Final = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
@@ -75,10 +75,11 @@ def layers_of(
 def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
     """Return all configs of a topic, a group or a client metrics subscription with these own values, sorted by name."""
     merged = _merged(layers)
+    has_defaults = resource_type != CLIENT_METRICS or layers.of.has(Behaviour.CLIENT_METRICS_HAVE_DEFAULTS)
     return [
         _described(resource_type, key, own, layers, merged)
         for _, key in sorted(config_keys.keys(resource_type, layers.of).items())
-        if not key.internal or key.name in own
+        if key.name in own or (has_defaults and not key.internal)
     ]
 
 
@@ -131,7 +132,8 @@ def _synonyms_of(resource_type: int, key: ConfigKey, layers: Layers) -> list[Syn
         behind = config_keys.topic_synonyms(layers.of).get(key.name)
         return list(_synonyms(behind[0].name, layers, key.is_sensitive)) if behind else []
     if resource_type == GROUP:
-        if broker_key(key.name) in config_keys.keys(BROKER, layers.of):
+        names_broker = layers.of.has(Behaviour.GROUP_SYNONYMS_ARE_THE_BROKERS)
+        if names_broker and broker_key(key.name) in config_keys.keys(BROKER, layers.of):
             return list(_synonyms(broker_key(key.name), layers, key.is_sensitive))
         return [] if key.default is None else [SynonymValue(key.name, key.default, ConfigSource.DEFAULT)]
     return []

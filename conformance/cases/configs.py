@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.cases.topics import create
-from mockraft.conformance.expectation import GOOD, MISSING, Fields, InAnyOrder, expect, like, refused
+from mockraft.conformance.expectation import (
+    GOOD,
+    MISSING,
+    Fields,
+    InAnyOrder,
+    NotApplicableError,
+    expect,
+    like,
+    refused,
+)
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -185,6 +194,38 @@ async def topic_inherits_cluster_wide_configs(world: World) -> None:
     expect("segment.ms", {"value": "78000", "configSource": 3}, segment)
 
 
+@case("a controller has configs by its id", MANAGER, Rank.SHOULD, since=15, has=Behaviour.CONTROLLERS_ARE_NODES)
+async def controller_has_configs_by_its_id(world: World) -> None:
+    request = resource(BROKER, str(world.target.leader_id), (SET, "num.io.threads", "9"))
+    await alter(world, request, answer=[GOOD], validateOnly=True)
+
+
+@case("a controller of a dynamic quorum has no configs", MANAGER, Rank.QUIRK, lacks=Behaviour.CONTROLLERS_ARE_NODES)
+async def controller_of_a_dynamic_quorum_has_no_configs(world: World) -> None:
+    if not world.target.finalized_features.get("kraft.version"):
+        raise NotApplicableError("the quorum is static: kraft.version is 0")
+    name = str(world.target.leader_id)
+    answer = [refused(codes.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")]
+    await alter(world, resource(BROKER, name, (SET, "num.io.threads", "9")), answer=answer, validateOnly=True)
+
+
+async def append_reporter(world: World, after: str) -> None:
+    key = "metric.reporters"
+    world.afterwards("IncrementalAlterConfigs", {"resources": [resource(BROKER, "", (DELETE, key, None))]})
+    await alter(world, resource(BROKER, "", (APPEND, key, "mine")), answer=[GOOD])
+    await world.wrote(written(BROKER, "", key, after))
+
+
+@case("a reporter is appended to the default one", "KIP-830", Rank.SHOULD, since_release="4.0", alone=True)
+async def reporter_is_appended_to_the_default_one(world: World) -> None:
+    await append_reporter(world, "org.apache.kafka.common.metrics.JmxReporter,mine")
+
+
+@case("a reporter is appended to none", "KIP-830", Rank.SHOULD, before_release="4.0", alone=True)
+async def reporter_is_appended_to_none(world: World) -> None:
+    await append_reporter(world, "mine")
+
+
 @case("a broker has no minimum of in-sync replicas of its own with eligible leaders", "KIP-966", elr=True)
 async def broker_has_no_minimum_of_in_sync_replicas_of_its_own_with_eligible_leaders(world: World) -> None:
     name = str((await world.broker()).id)
@@ -291,7 +332,7 @@ CHECKED: list[tuple[str, str, str, str]] = [
 """Name, key, value, message."""
 
 
-@cases("a group's {} is checked", GROUP_CONFIG, CHECKED, Rank.SHOULD, has=Behaviour.GROUP_BOUNDS_ARE_NUMBERS)
+@cases("a group's {} is checked", GROUP_CONFIG, CHECKED, Rank.SHOULD, since_release="4.4")
 async def new_group_config_is_checked(world: World, key: str, value: str, message: str) -> None:
     await refuse_group_config(world, key, value, like(f"{re.escape(key)}:? {re.escape(message)}.*"))
 

@@ -79,11 +79,60 @@ async def client_metrics_and_groups_are_described(world: World) -> None:
     await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer={"configs": [described]})
 
 
-@case("a group's assignor is the broker's", SOURCE, Rank.SHOULD, has=Behaviour.GROUP_BOUNDS_ARE_NUMBERS)
+@case("a group's assignor is the broker's", SOURCE, Rank.SHOULD, since_release="4.4")
 async def assignor_of_a_group_is_the_brokers(world: World) -> None:
     synonyms = [{"name": "group.streams.assignors", "value": "sticky", "source": DEFAULT}]
     answer: Tree = {"configs": [{"name": "streams.assignor.name", "value": "sticky", "synonyms": synonyms}]}
     await describe(world, GROUP, world.name("g"), "streams.assignor.name", answer=answer, includeSynonyms=True)
+
+
+GROUP_DEFAULT: Tree = {"name": "consumer.session.timeout.ms", "value": "45000", "configSource": DEFAULT}
+
+
+@case(
+    "the default of a group's config names the broker's key",
+    SOURCE,
+    Rank.SHOULD,
+    has=Behaviour.GROUP_SYNONYMS_ARE_THE_BROKERS,
+)
+async def default_of_a_group_has_the_brokers_key(world: World) -> None:
+    synonyms = [{"name": "group.consumer.session.timeout.ms", "value": "45000", "source": DEFAULT}]
+    answer: Tree = {"configs": [{**GROUP_DEFAULT, "synonyms": synonyms}]}
+    await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer=answer, includeSynonyms=True)
+
+
+@case(
+    "the default of a group's config names its own key",
+    SOURCE,
+    Rank.QUIRK,
+    has=Behaviour.GROUPS_HAVE_CONFIGS,
+    lacks=Behaviour.GROUP_SYNONYMS_ARE_THE_BROKERS,
+)
+async def default_of_a_group_has_its_own_key(world: World) -> None:
+    synonyms = [{"name": "consumer.session.timeout.ms", "value": "45000", "source": DEFAULT}]
+    answer: Tree = {"configs": [{**GROUP_DEFAULT, "synonyms": synonyms}]}
+    await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer=answer, includeSynonyms=True)
+
+
+@case(
+    "client metrics that are not set are described with their defaults",
+    "KIP-714",
+    Rank.SHOULD,
+    has=Behaviour.CLIENT_METRICS_HAVE_DEFAULTS,
+)
+async def client_metrics_have_defaults(world: World) -> None:
+    answer: Tree = {"configs": [{"name": "interval.ms", "value": "300000", "configSource": DEFAULT}]}
+    await describe(world, CLIENT_METRICS, world.name("m"), "interval.ms", answer=answer)
+
+
+@case(
+    "client metrics that are not set are not described",
+    "KIP-714",
+    Rank.QUIRK,
+    lacks=Behaviour.CLIENT_METRICS_HAVE_DEFAULTS,
+)
+async def client_metrics_have_no_defaults(world: World) -> None:
+    await describe(world, CLIENT_METRICS, world.name("m"), "interval.ms", answer={"errorCode": 0, "configs": []})
 
 
 @case("an unknown type of resource has the whole request refused", SOURCE, Rank.SHOULD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, either, expect, like
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, either, expect, like
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -163,7 +163,132 @@ async def update_of_kraft_version_changes_nothing(world: World) -> None:
     await update(world, ("kraft.version", 0, SAFE), validateOnly=True)
 
 
+@case(
+    "kraft.version 0 is written and means nothing",
+    "KIP-853",
+    Rank.QUIRK,
+    alone=True,
+    lacks=Behaviour.KRAFT_VERSION_STAYS,
+)
+async def kraft_version_0_is_written_and_means_nothing(world: World) -> None:
+    before = world.target.finalized_features.get("kraft.version", 0)
+    await update(world, ("kraft.version", 0, SAFE), version=1)
+    await world.wrote(record("FeatureLevel", name="kraft.version", featureLevel=0))
+    response = await world.send("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
+    levels = {each["name"]: each["maxVersionLevel"] for each in response["finalizedFeatures"]}
+    expect("kraft.version", before, levels.get("kraft.version", 0))
+
+
 @case("features are told one by one in version 1", "UpdateFeaturesResponse.json", Rank.SHOULD)
 async def version_1_returns_a_result_per_feature(world: World) -> None:
     answer = {"errorCode": 0, "results": [{"feature": METADATA, "errorCode": 0}]}
     await update(world, (METADATA, world.level, UPGRADE), answer=answer, version=1, validateOnly=True)
+
+
+def said(feature: str, code: int, message: object) -> Tree:
+    return {"feature": feature, "errorCode": code, "errorMessage": message}
+
+
+UNKNOWN = "no.such"
+NOT_KNOWN = f"Invalid update version 1 for feature {UNKNOWN}. Local controller -?[0-9]+ does not support this feature."
+
+
+@case(
+    "a good feature beside a bad one is written",
+    f"{TEST}.testUpdateFeaturesErrorCases",
+    alone=True,
+    lacks=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def good_feature_beside_bad_one_is_written(world: World) -> None:
+    results = [said(METADATA, 0, None), said(UNKNOWN, codes.INVALID_UPDATE_VERSION, like(NOT_KNOWN))]
+    answer = {"errorCode": 0, "errorMessage": "", "results": InAnyOrder(results)}
+    await update(world, (METADATA, world.level, UPGRADE), (UNKNOWN, 1, UPGRADE), answer=answer, version=1)
+    await world.wrote(record("FeatureLevel", name=METADATA, featureLevel=world.level))
+
+
+@case(
+    "a good feature beside a bad one has no result",
+    f"{TEST}.testUpdateFeaturesErrorCases",
+    alone=True,
+    has=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def good_feature_beside_bad_one_has_no_result(world: World) -> None:
+    answer = {**refused(like(f"{PREFIX}{NOT_KNOWN}")), "results": []}
+    await update(world, (METADATA, world.level, UPGRADE), (UNKNOWN, 1, UPGRADE), answer=answer, version=1)
+    await world.wrote()
+
+
+@case(
+    "the result of a feature has no message",
+    "UpdateFeaturesResponse.json",
+    Rank.QUIRK,
+    lacks=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def result_has_no_message(world: World) -> None:
+    answer = {"errorCode": 0, "errorMessage": "", "results": [said(METADATA, 0, None)]}
+    await update(world, (METADATA, world.level, UPGRADE), answer=answer, version=1, validateOnly=True)
+
+
+@case(
+    "the result of a feature has the message NONE",
+    "UpdateFeaturesResponse.json",
+    Rank.QUIRK,
+    has=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def result_has_the_message_none(world: World) -> None:
+    answer = {"errorCode": 0, "errorMessage": None, "results": [said(METADATA, 0, "NONE")]}
+    await update(world, (METADATA, world.level, UPGRADE), answer=answer, version=1, validateOnly=True)
+
+
+@case(
+    "level 0 of an unknown feature is accepted",
+    "FeatureControlManager",
+    Rank.QUIRK,
+    lacks=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def level_0_of_unknown_feature_is_accepted(world: World) -> None:
+    answer = {"errorCode": 0, "results": [said(UNKNOWN, 0, None)]}
+    await update(world, (UNKNOWN, 0, UPGRADE), answer=answer, version=1, validateOnly=True)
+
+
+@case(
+    "level 0 of an unknown feature is refused",
+    "FeatureControlManager",
+    Rank.SHOULD,
+    has=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def level_0_of_unknown_feature_is_refused(world: World) -> None:
+    message = f"{PREFIX}Invalid update version 0 for feature {UNKNOWN}. Feature {UNKNOWN} not found."
+    await update(world, (UNKNOWN, 0, UPGRADE), answer=refused(message), validateOnly=True)
+
+
+NOT_UPDATED: list[tuple[str, str, int | None, int, str]] = [
+    ("an unknown kind of upgrade", METADATA, None, 0, "The controller does not support the given upgrade type."),
+    ("a negative level", METADATA, -1, SAFE, "A feature version cannot be less than 0."),
+    ("a feature that nobody knows", UNKNOWN, 1, UPGRADE, "Local controller -?[0-9]+ does not support this feature."),
+    ("a level that nobody knows", METADATA, 999, UPGRADE, "Local controller -?[0-9]+ only supports versions 1-[0-9]+"),
+]
+"""Name, feature, level (None: the present one), kind of upgrade, the end of the message."""
+
+
+@cases(
+    "{} is refused in its result",
+    f"{TEST}.testUpdateFeaturesErrorCases",
+    NOT_UPDATED,
+    lacks=Behaviour.FEATURES_FAIL_TOGETHER,
+)
+async def feature_is_refused_in_its_result(
+    world: World, feature: str, level: int | None, kind: int, message: str
+) -> None:
+    wanted = world.level if level is None else level
+    text = like(f"Invalid update version {wanted} for feature {feature}. {message}")
+    answer = {"errorCode": 0, "results": [said(feature, codes.INVALID_UPDATE_VERSION, text)]}
+    await update(world, (feature, wanted, kind), answer=answer, version=1, validateOnly=True)
+
+
+@case("a metadata.version below 3.3 is refused by that name", "FeatureControlManager", before_release="4.0")
+async def metadata_version_below_3_3_is_refused(world: World) -> None:
+    message = "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
+    answer = {"errorCode": 0, "results": [said(METADATA, codes.INVALID_UPDATE_VERSION, message)]}
+    for kind in (SAFE, UNSAFE):
+        await update(world, (METADATA, 3, kind), answer=answer, version=1, validateOnly=True)

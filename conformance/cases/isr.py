@@ -98,7 +98,7 @@ async def unknown_topic_id_is_refused(world: World) -> None:
     for topic_id in (world.uuid(), NO_ID):
         partition = {"partitionIndex": 0, "newIsrWithEpochs": [{"brokerId": a.id}]}
         request = {**a.sender, "topics": [{"topicId": topic_id, "partitions": [partition]}]}
-        await world.send("AlterPartition", request, answer=result(codes.UNKNOWN_TOPIC_ID), version=3)
+        await world.send("AlterPartition", request, answer=result(codes.UNKNOWN_TOPIC_ID))
 
 
 REFUSALS: list[tuple[str, Tree, int]] = [

@@ -25,7 +25,7 @@ async def epoch_and_end(world: World) -> tuple[int, int]:
     return partition["leaderEpoch"], partition["highWatermark"]
 
 
-async def fetch(world: World, partition: Tree, *, answer: object, version: int = 17, **fields: object) -> Tree:
+async def fetch(world: World, partition: Tree, *, answer: object, version: int = -1, **fields: object) -> Tree:
     """Fetch partition 0 as a reader; `fields` replace those of the request."""
     of_reader = {"partition": 0, "lastFetchedEpoch": 0, "partitionMaxBytes": 1 << 20, **partition}
     topics = [{"topicId": METADATA_TOPIC_ID, "partitions": [of_reader]}]
@@ -67,7 +67,7 @@ async def leaders_address_comes_with_refusal_from_version_17_on(world: World) ->
         **of_partition(errorCode=codes.FENCED_LEADER_EPOCH),
         "nodeEndpoints": [{"nodeId": world.target.leader_id, "host": NOT_EMPTY, "port": above(0)}],
     }
-    await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
+    await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer, version=17)
 
 
 @case("an offset past the end diverges at the end", DIVERGING_TEST)

@@ -15,7 +15,7 @@ TEST = "ReplicationControlManagerTest.testCreatePartitions"
 
 async def add(world: World, *topics: Tree, answer: object, **fields: object) -> None:
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
-    await world.send("CreatePartitions", request, answer={"results": answer}, version=3)
+    await world.send("CreatePartitions", request, answer={"results": answer})
 
 
 def more(name: str, count: int, *manual: list[Broker]) -> Tree:

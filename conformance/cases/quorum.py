@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import MISSING, NOT_EMPTY, above, expect, like
+from mockraft.conformance.expectation import ANYTHING, MISSING, NOT_EMPTY, above, expect, like
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
@@ -16,7 +16,7 @@ UNKNOWN_ID = 123456789
 
 
 async def describe(
-    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: object, version: int = 2
+    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: object, version: int = -1
 ) -> Tree:
     request = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
     return await world.send("DescribeQuorum", request, answer=answer, version=version)
@@ -36,7 +36,7 @@ async def leader_describes_epoch_voters_and_offsets(world: World) -> None:
     leader = world.target.leader_id
     offsets = {"leaderEpoch": above(0), "highWatermark": above(0)}
     answer = of_partition(errorCode=0, leaderId=leader, currentVoters=NOT_EMPTY, **offsets)
-    for version in (0, 1, 2):
+    for version in (0, 1, -1):
         response = await describe(world, answer=answer, version=version)
         voters = [each["replicaId"] for each in response["topics"][0]["partitions"][0]["currentVoters"]]
         expect("whether the leader is a voter", True, leader in voters)
@@ -65,7 +65,7 @@ async def voter_of_another_cluster_is_not_removed(world: World) -> None:
 
 @case("a voter that is none cannot be removed", f"{CHANGE_TEST}.testRemoveVoter")
 async def voter_that_is_none_cannot_be_removed(world: World) -> None:
-    response = await describe(world, answer=of_partition(errorCode=0))
+    response = await describe(world, answer={**of_partition(errorCode=0), "nodes": ANYTHING})
     own = response["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
     unknown = {"clusterId": world.cluster_id, "voterId": UNKNOWN_ID, "voterDirectoryId": world.uuid()}
     code = codes.UNSUPPORTED_VERSION if own == NO_ID else codes.VOTER_NOT_FOUND
@@ -197,7 +197,7 @@ REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
 
 @cases("a voter {} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", REFUSED_UPDATES, Rank.SHOULD)
 async def invalid_voter_is_not_updated(world: World, fields: Tree, code: int) -> None:
-    response = await describe(world, answer=of_partition(errorCode=0))
+    response = await describe(world, answer={**of_partition(errorCode=0), "nodes": NOT_EMPTY})
     epoch = response["topics"][0]["partitions"][0]["leaderEpoch"]
     request = {
         "clusterId": world.cluster_id,

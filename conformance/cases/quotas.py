@@ -87,6 +87,27 @@ async def infinite_request_percentage_is_written(world: World) -> None:
     await world.wrote(record("ClientQuota", key=PERCENTAGE, remove=False))
 
 
+@case("a rate that is no number is refused", QUOTA_VALUES, Rank.SHOULD, has=Behaviour.QUOTAS_ARE_FINITE)
+async def rate_that_is_no_number_is_refused(world: World) -> None:
+    answer = [refused(codes.INVALID_REQUEST, f"Quota {PRODUCER} must be a finite number")]
+    for rate in (math.nan, math.inf):
+        await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: rate}), answer=answer)
+    await world.wrote()
+
+
+@case("a rate that is no number is written", QUOTA_VALUES, Rank.QUIRK, lacks=Behaviour.QUOTAS_ARE_FINITE)
+async def rate_that_is_no_number_is_written(world: World) -> None:
+    await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: math.nan}), answer=[GOOD])
+    await world.wrote(record("ClientQuota", key=PRODUCER, remove=False))
+
+
+@case("an infinite rate is too large", QUOTA_VALUES, Rank.SHOULD, lacks=Behaviour.QUOTAS_ARE_FINITE)
+async def infinite_rate_is_too_large(world: World) -> None:
+    answer = [refused(codes.INVALID_REQUEST, f"Proposed value for {PRODUCER} is too large for a LONG.")]
+    await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: math.inf}), answer=answer)
+    await world.wrote()
+
+
 @case("quotas that are only validated are not written", "QuorumController.alterClientQuotas")
 async def quotas_that_are_only_validated_are_not_written(world: World) -> None:
     await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: 1.0}), validateOnly=True, answer=[GOOD])

@@ -193,6 +193,14 @@ async def same_incarnation_gets_new_epoch_and_stays_as_it_was(world: World) -> N
         await world.heartbeat(broker, answer={"errorCode": codes.STALE_BROKER_EPOCH})
 
 
+@case("another incarnation is refused after the same one registered again", "KIP-631, BrokerHeartbeatManager")
+async def another_incarnation_is_refused_after_the_same_one(world: World) -> None:
+    a = await world.broker()
+    await world.send("BrokerRegistration", a.registration, answer={"errorCode": 0})
+    other = {**a.registration, "incarnationId": world.uuid()}
+    await world.send("BrokerRegistration", other, answer={"errorCode": codes.DUPLICATE_BROKER_REGISTRATION})
+
+
 @case("the same incarnation must read up to its newest record before it is unfenced", "BrokerHeartbeatManager")
 async def same_incarnation_must_read_up_to_its_newest_record_before_it_is_unfenced(world: World) -> None:
     broker = await world.register()

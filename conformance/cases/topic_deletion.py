@@ -7,8 +7,10 @@ from collections.abc import Callable
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.cases.topics import create
 from mockraft.conformance.expectation import InAnyOrder, expect
+from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
+from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import TIMEOUT_MS, Topic, World
 from mockraft.wire import error_codes as codes
 
@@ -18,7 +20,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 async def delete(world: World, *topics: Tree, answer: list[Tree]) -> None:
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS}
-    await world.send("DeleteTopics", request, answer={"responses": InAnyOrder(answer)}, version=6)
+    await world.send("DeleteTopics", request, answer={"responses": InAnyOrder(answer)})
 
 
 def by_id(topic_id: str) -> Tree:
@@ -120,5 +122,11 @@ async def topics_that_were_to_be_deleted_in_no_time_are_refused(world: World) ->
     topic = await world.topic([await world.broker()])
     request = {"topics": [{"name": topic.name}], "timeoutMs": 0}
     answer = {"responses": [{"errorCode": codes.REQUEST_TIMED_OUT}]}
-    await world.send("DeleteTopics", request, answer=answer, version=6)
+    await world.send("DeleteTopics", request, answer=answer)
     await world.wrote()
+
+
+@case("the metadata topic cannot be deleted", "ControllerApis.deleteTopics")
+async def metadata_topic_cannot_be_deleted(world: World) -> None:
+    await delete(world, {"name": METADATA_TOPIC}, answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
+    await delete(world, by_id(METADATA_TOPIC_ID), answer=[{"errorCode": codes.UNKNOWN_TOPIC_ID}])

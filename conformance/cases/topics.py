@@ -17,7 +17,7 @@ APIS_TEST = "ControllerApisTest"
 DEFAULTS = -1
 
 
-async def create(world: World, *topics: Tree, answer: object, version: int = 7, **fields: object) -> Tree:
+async def create(world: World, *topics: Tree, answer: object, version: int = -1, **fields: object) -> Tree:
     """Send CreateTopics with these; `answer` is expected of the topics in the response."""
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
     return await world.send("CreateTopics", request, answer={"topics": answer}, version=version)

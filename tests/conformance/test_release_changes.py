@@ -29,8 +29,8 @@ def test_each_kind_of_change_is_found() -> None:
     assert Change("feature", "metadata.version", "7 to 30", "7 to 33") in found
     assert Change("config", "group: `errors.deadletterqueue.topic.name`", "—", 'default ""') in found
     assert Change("config", "group: `streams.assignor.name`", "—", "default null") in found
-    rule = Behaviour.QUOTAS_ARE_FINITE.rule
-    assert Change("rule", rule, "an infinite request percentage is written", "an infinite quota is refused") in found
+    rule, case = Behaviour.LOGGER_OPERATIONS_ARE_NAMED.rule, "an operation that no broker logger has"
+    assert Change("rule", rule, f"{case} breaks", f"{case} is refused") in found
     assert {each.kind for each in found} == {"rule", "api", "feature", "metadata.version", "config", "error"}
 
 

@@ -158,3 +158,18 @@ def test_records_with_unknown_keys_count_for_brokers_only() -> None:
     assert [
         each for each in ("4.3", "4.4") if config_keys.is_supported(GROUP, "streams.assignor.name", release(each))
     ] == ["4.4"]
+
+
+@pytest.mark.parametrize("text", ["2.8", "2.8-IV1", "2.8.1", "0.10.2", "0.10.2-IV0", "3.0-IV1"])
+def test_release_3_9_has_message_formats(text: str) -> None:
+    key = config_keys.keys(TOPIC, release("3.9"))["message.format.version"]
+    assert config_values.parse(key, text) == text
+
+
+@pytest.mark.parametrize("text", ["", "2", "2.x", "x", "0.1", "2.8-IV7", "99.0"])
+def test_release_3_9_refuses_other_message_formats(text: str) -> None:
+    key = config_keys.keys(TOPIC, release("3.9"))["message.format.version"]
+    with pytest.raises(ApiError) as refusal:
+        config_values.parse(key, text)
+    why = f"Version {text} is not a valid version"
+    assert refusal.value.message == f"Invalid value {text} for configuration message.format.version: {why}"

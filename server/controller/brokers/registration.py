@@ -68,6 +68,8 @@ def register_broker(
         record.in_controlled_shutdown = existing.in_controlled_shutdown
         keeps_epoch = controller.release.has(Behaviour.EPOCH_IS_KEPT)
         record.broker_epoch = existing.broker_epoch if keeps_epoch else controller.log.end_offset
+        if not existing.fenced and not keeps_epoch:
+            controller.sessions.touch(request.broker_id, record.broker_epoch, now_ms)
         reason = f"broker {request.broker_id}: registration replaced"
     else:
         stored_epoch = _NEVER_REGISTERED_EPOCH if existing is None else existing.broker_epoch
@@ -230,7 +232,9 @@ def _unwritable(message: str) -> ApiError:
 
 def _check_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
     """Check that every finalized level is in the broker's range; a feature without a range has 0 to 0."""
-    finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
+    finalized = {**controller.image.features}
+    if KRAFT_VERSION in controller.release.features:
+        finalized[KRAFT_VERSION] = controller.log.kraft_version
     named = {feature.name for feature in request.features}
     for feature in request.features:
         level = finalized.get(feature.name)

@@ -138,6 +138,8 @@ def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release =
         raise invalid_request("Subscription name can't be empty")
     for unknown in _unknown(config_keys.keys(CLIENT_METRICS, of), configs):
         raise invalid_request(f"Unknown client metrics configuration: {unknown}")
+    if not of.has(Behaviour.CLIENT_METRICS_ARE_PARSED):
+        _parse_client_metrics(configs)
     values = parse_all(CLIENT_METRICS, configs, of)
     interval_ms = values["interval.ms"]
     if interval_ms not in _INTERVAL_MS_RANGE:
@@ -148,6 +150,16 @@ def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release =
     for pattern in values["match"]:
         if not _is_client_match(pattern):
             raise invalid_config(f"Illegal client matching pattern: {pattern}")
+
+
+def _parse_client_metrics(configs: Mapping[str, str]) -> None:
+    """Refuse what Kafka below 4.0 cannot parse: spaces around a number, an empty pattern."""
+    interval_ms = configs.get("interval.ms")
+    if interval_ms is not None and parse_integer(interval_ms) is None:
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    pattern = configs.get("match")
+    if pattern is not None and not pattern.strip():
+        raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
 def validate_group(name: str, configs: Mapping[str, str], node: Node = ANY_NODE) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _DISABLED: Final = VersionRange(0, 0)
 _LEVEL_MAX: Final = (1 << 15) - 1
+_LOWEST_OF_KRAFT: Final = 4
+"""The lowest metadata.version that a controller of Kafka below 4.0 takes; newer ones do not know it."""
 
 
 class UpgradeType(IntEnum):
@@ -59,6 +61,10 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
         keeps_kraft_version = name == KRAFT_VERSION and not controller.release.has(Behaviour.KRAFT_VERSION_STAYS)
         current = kraft_version if name == KRAFT_VERSION else finalized.get(name, 0)
         if keeps_kraft_version and level <= current and not _reason_not_supported(controller, name, level):
+            # To Kafka below 4.1 it is a feature like any other, at level 0, while the log's control records have it.
+            _check(controller, name, level, 0, upgrade_type)
+            if level == 0:
+                records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
             continue
         _check(controller, name, level, current, upgrade_type)
         if name == METADATA_VERSION:
@@ -124,6 +130,10 @@ def _how_far(supported: VersionRange) -> str:
 
 
 def _check_metadata_version(release: Release, level: int, current: int, upgrade_type: int) -> None:
+    if level < _LOWEST_OF_KRAFT:
+        lowest = release.metadata_versions[_LOWEST_OF_KRAFT].name
+        reason = f"Unable to set a metadata.version less than {lowest}"
+        raise ApiError(error_codes.INVALID_UPDATE_VERSION, f"Invalid metadata.version {level}. {reason}")
     crossed = [version for version in release.metadata_versions.values() if level < version.level <= current]
     if not any(version.metadata_changed for version in crossed):
         return
@@ -138,6 +148,8 @@ def _check_metadata_version(release: Release, level: int, current: int, upgrade_
 
 def _check_dependencies(release: Release, name: str, level: int, proposed: Mapping[str, int]) -> None:
     feature = release.features.get(name)
+    if feature is None and not release.has(Behaviour.FEATURES_FAIL_TOGETHER):
+        return
     if feature is None:
         raise _invalid(name, level, f"Feature {name} not found.")
     lowest_version = next(iter(release.metadata_versions.values()))

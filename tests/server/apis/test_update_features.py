@@ -221,3 +221,25 @@ def test_an_update_is_logged_with_its_levels(cluster: Cluster, caplog: pytest.Lo
     caplog.set_level("INFO")
     cluster.ask(request((GROUP, 1, UP), (TRANSACTION, 2, UP)))
     assert any(f"features updated: {GROUP} 1, {TRANSACTION} 2 (2 records" in line for line in caplog.messages)
+
+
+def test_release_3_9_updates_the_features_that_it_can(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(release="3.9")
+    updates = ((METADATA, 21, UP), ("no.such", 1, UP), ("no.such.0", 0, UP), (KRAFT, 0, SAFE))
+    response = cluster.ask(request(*updates), version=1)
+    assert (response.error_code, response.error_message) == (0, "")
+    refused = (error_codes.INVALID_UPDATE_VERSION, "Invalid update version 1 for feature no.such. ")
+    assert [(each.error_code, (each.error_message or "")[: len(refused[1])]) for each in response.results] == [
+        (0, ""),
+        refused,
+        (0, ""),
+        (0, ""),
+    ]
+    assert cluster.written() == [level(METADATA, 21), level("no.such.0", 0), level(KRAFT, 0)]
+
+
+@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+def test_release_3_9_names_the_lowest_metadata_version(new_cluster: type[Cluster], kind: int) -> None:
+    response = new_cluster(release="3.9").ask(request((METADATA, 3, kind)), version=1)
+    message = "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"
+    assert [each.error_message for each in response.results] == [message]
