@@ -11,8 +11,8 @@ runs unchanged against mockraft, Kafka's own controller or any other implementat
 - `log`: the metadata log, read by Fetch as any replica reads it. Cases run in parallel against one controller: each
     takes names and ids of its own (`identities`) and looks only at the records about these. Cases that read or change
     shared state run alone; disruptive ones, which make Kafka's controller resign, run last and on request.
-- `runner` runs the cases, `verdicts` holds the results, `junit`, `html_report` and `failure_text` present them, and
-    `comparison` lists the cases in which two runs differ.
+- `runner` runs the cases, `verdicts` holds the results, `reports` present them, and `comparison` lists the cases in
+    which two runs differ.
 - `known_differences.toml` lists all intended deviations of mockraft from Kafka; `baselines` holds runs against Kafka.
 - `fuzz` sends random requests to two controllers and compares responses and records.
 

@@ -105,10 +105,16 @@ def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, expected: s
 
 
 def test_cases_are_listed_without_a_controller() -> None:
-    done = mockraft("conformance", "--list", "--only", "exists", "--only", "negative broker id")
+    texts = ("exists", "negative broker id", "isolation level of shares", "no number is written")
+    done = mockraft("conformance", "--list", *(option for text in texts for option in ("--only", text)))
     assert done.returncode == 0
     assert "a topic that exists is refused  [must, ReplicationControlManagerTest.testCreateTopics]" in done.stdout
     assert "a negative broker id may register  [quirk," in done.stdout
+    assert "isolation level of shares of a group can be set  [should, GroupConfig, since Kafka 4.1]" in done.stdout
+    assert (
+        "shares of a group is an unknown config  [quirk, GroupConfig, since Kafka 4.0, before Kafka 4.1]" in done.stdout
+    )
+    assert "a rate that is no number is written  [quirk," in done.stdout
 
 
 def test_known_differences_are_printed_as_text_and_json() -> None:

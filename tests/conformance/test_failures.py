@@ -8,9 +8,9 @@ from mockraft import Controller, conformance
 from mockraft.conformance import CannotConnectError, Outcome
 from mockraft.conformance.case import Case
 from mockraft.conformance.expectation import expect
-from mockraft.conformance.html_report import write_html
-from mockraft.conformance.junit import write_junit
 from mockraft.conformance.records import record
+from mockraft.conformance.reports.html_report import write_html
+from mockraft.conformance.reports.junit import write_junit
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.world import World
 

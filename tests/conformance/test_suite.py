@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from mockraft.commands.conformance.command import ABOUT
 from mockraft.conformance.case import ELR, Rank
-from mockraft.conformance.documents.conformance_level import Level
 from mockraft.conformance.documents.marked_text import marked, replace_marked
 from mockraft.conformance.documents.parity_table import LEVELS, column
+from mockraft.conformance.reports.conformance_level import Level
 from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import METADATA_VERSION, Target
 from mockraft.releases import release

@@ -247,7 +247,7 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
 
 
 def _chosen(options: Options) -> list[Case]:
-    from mockraft.conformance.documents.conformance_level import Level
+    from mockraft.conformance.reports.conformance_level import Level
     from mockraft.conformance.suite import AREAS, all_cases
 
     areas, only = options.area or [], options.only or []
@@ -290,10 +290,10 @@ def _kept(against: str | None) -> Run | None:
 def _write(found: Run, other: Run | None, options: Options) -> None:
     from datetime import UTC, datetime
 
-    from mockraft.conformance.documents.conformance_level import Level
-    from mockraft.conformance.documents.summary import write_summary
-    from mockraft.conformance.html_report import NoTemplatesError, write_html
-    from mockraft.conformance.junit import write_junit
+    from mockraft.conformance.reports.conformance_level import Level
+    from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
+    from mockraft.conformance.reports.junit import write_junit
+    from mockraft.conformance.reports.summary import write_summary
 
     try:
         if options.summary_file is not None:

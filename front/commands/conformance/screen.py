@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from mockraft.conformance.case import Case
 from mockraft.conformance.comparison import outcome_text, partings
-from mockraft.conformance.failure_text import lines
+from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -33,8 +33,8 @@ class Screen:
             if case.area != area:
                 area = case.area
                 self.console.print(Text(area, "bold"))
-            levels = "" if case.since == 7 else f", from metadata.version {case.since}"
-            self.console.print(Text.assemble("  ", case.name, (f"  [{case.rank}, {case.source}{levels}]", "dim")))
+            notes = ", ".join([case.rank, case.source, *case.bounds])
+            self.console.print(Text.assemble("  ", case.name, (f"  [{notes}]", "dim")))
         self.console.print(f"{len(cases)} cases")
 
     @contextmanager

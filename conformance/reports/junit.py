@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from mockraft.conformance.failure_text import lines
+from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.serving.private_files import write_private
 

@@ -7,8 +7,8 @@ from importlib import resources
 from pathlib import Path
 
 from mockraft.conformance.comparison import outcome_text, partings
-from mockraft.conformance.failure_text import named_codes
 from mockraft.conformance.known_differences import known_differences
+from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.serving.private_files import write_private
 
@@ -27,7 +27,7 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     except ModuleNotFoundError:
         raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    text = resources.files("mockraft.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")
+    text = resources.files("mockraft.conformance.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
     write_private(path, environment.from_string(text).render(_content(found, against)).encode())
 
 

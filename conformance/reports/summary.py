@@ -6,7 +6,7 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-from mockraft.conformance.documents.conformance_level import Level
+from mockraft.conformance.reports.conformance_level import Level
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 
 
