@@ -111,7 +111,8 @@ class ControllerChannel:
         kernel.request(self._link, self._queue[0].make, self._answered, self._failed)
 
     def _answered(self, response: Any) -> None:
-        if response.error_code == error_codes.NOT_CONTROLLER:
+        # A response without an error for the whole (CreateTopics) is the caller's.
+        if getattr(response, "error_code", error_codes.NONE) == error_codes.NOT_CONTROLLER:
             self._try_again()
         else:
             self._take().on_answer(response)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
 
 from mockraft.brokers.apis.api import BrokerView
-from mockraft.brokers.consumer_groups import Groups
+from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Core
 from mockraft.brokers.forwarding import Forwarding
 from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.requests import start_move
-from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.topic_creation import TopicCreation
 
 
 def view_of(
-    core: Core, replicas: Replicas, movers: Movers, forwarding: Forwarding, changed: Callable[[], None]
+    core: Core, replicas: Replicas, movers: Movers, forwarding: Forwarding, coordinators: Coordinators
 ) -> BrokerView:
-    """Return the view of a broker that is about to accept clients; its groups are empty."""
+    """Return the view of a broker that is about to accept clients."""
     config, image = core.config, core.image
     assert image is not None
     return BrokerView(
@@ -30,10 +28,12 @@ def view_of(
         logs=core.logs,
         directories=movers.directories,
         replicas=replicas,
-        groups=Groups(config.properties, changed),
-        producer_ids=ProducerIds(forwarding.send, config.broker_id, replicas.broker_epoch),
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        verifier=coordinators.verifier,
+        producer_ids=coordinators.producer_ids,
         forwarding=forwarding,
-        create_topics=TopicCreation(forwarding, config.properties).create,
+        create_topics=TopicCreation(forwarding, image, config.properties).create,
         start_move=functools.partial(start_move, movers),
         rng=random.Random(config.incarnation_id),
     )

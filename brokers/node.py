@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from mockraft.brokers import lifecycle
 from mockraft.brokers.client_view import view_of
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.effects import (
@@ -69,8 +70,13 @@ class BrokerNode(Core):
         self.storage = Storage(self)
         self.directories = Directories(self)
         self.movers = Movers(self, self.directories)
-        self.replicas = None if image is None else Replicas(self, self.directories, image, self._changed_for_clients)
-        self.forwarding = None if image is None else Forwarding(self, self._changed_for_clients)
+        self.replicas: Replicas | None = None
+        self.forwarding: Forwarding | None = None
+        self.coordinators: Coordinators | None = None
+        if image is not None:
+            self.replicas = Replicas(self, self.directories, image, self._replicas_changed)
+            self.forwarding = Forwarding(self, self._changed_for_clients)
+            self.coordinators = Coordinators(self, self.replicas, self.forwarding, self._changed_for_clients)
         self.clients: Clients | None = None
         self.directories.moves, self.directories.hosting = self.movers, self.replicas
         self.directories.on_first_published = self._settle_moves
@@ -82,6 +88,7 @@ class BrokerNode(Core):
             self.replicas,
             self.movers,
             self.forwarding,
+            self.coordinators,
         )
         self.components = [component for component in components if component is not None]
 
@@ -178,9 +185,14 @@ class BrokerNode(Core):
 
     def _open_to_clients(self) -> None:
         """Serve clients from now on: the broker has caught up with the metadata."""
-        if self.replicas is not None and self.forwarding is not None:
-            view = view_of(self, self.replicas, self.movers, self.forwarding, self._changed_for_clients)
+        if self.replicas is not None and self.forwarding is not None and self.coordinators is not None:
+            view = view_of(self, self.replicas, self.movers, self.forwarding, self.coordinators)
             self.clients = Clients(view, Limits.of(self.config.properties), self._await_clients)
+
+    def _replicas_changed(self) -> None:
+        if self.coordinators is not None:
+            self.coordinators.replicas_changed()
+        self._changed_for_clients()
 
     def _changed_for_clients(self) -> None:
         if self.clients is not None:

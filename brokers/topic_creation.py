@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.brokers.apis import topic_names
 from mockraft.brokers.forwarding import Forwarding, envelope_of
+from mockraft.brokers.image import ClusterImage
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import ApiError, WireError
@@ -38,21 +39,33 @@ _log = logging.getLogger(__name__)
 class TopicCreation:
     """Requests topics from the controller, each once at a time, without waiting. `in_flight` are their names."""
 
-    def __init__(self, forwarding: Forwarding, properties: Mapping[str, str]) -> None:
+    def __init__(self, forwarding: Forwarding, image: ClusterImage, properties: Mapping[str, str]) -> None:
         self.in_flight: set[str] = set()
         self._forwarding = forwarding
+        self._image = image
         self._properties = properties
 
-    def create(self, names: Iterable[str], ctx: RequestContext) -> None:
-        """Create these topics on behalf of the requesting client, except those in flight."""
+    def create(self, names: Iterable[str], ctx: RequestContext | None) -> None:
+        """Create these topics, except those in flight: for the requesting client, or in the broker's own name."""
         new = [name for name in names if name not in self.in_flight]
         if not new:
             return
         self.in_flight.update(new)
         request = CreateTopicsRequest(
-            topics=[creatable(name, self._properties) for name in new],
+            topics=[creatable(name, self._properties, len(self._image.alive())) for name in new],
             timeout_ms=int(self._properties.get(REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS_DEFAULT)),
         )
+        if ctx is None:
+
+            def created(response: CreateTopicsResponse | ApiError) -> None:
+                self.in_flight.difference_update(new)
+                if isinstance(response, ApiError):
+                    _log.warning("topics were not created: %s", error_codes.name(response.error_code))
+                else:
+                    _log_refused_topics(response)
+
+            self._forwarding.send(request, created)
+            return
         version = CreateTopicsRequest.max_version
         if (theirs := self._forwarding.api_versions) is not None:
             version = min(version, theirs.get(api_keys.CREATE_TOPICS, (0, version))[1])
@@ -75,14 +88,21 @@ def _log_refusals(response: EnvelopeResponse | ApiError, version: int) -> None:
     except WireError as error:
         _log.warning("topics were not created: %s", error)
         return
+    _log_refused_topics(created)
+
+
+def _log_refused_topics(created: CreateTopicsResponse) -> None:
     for topic in created.topics:
         if topic.error_code:
             name = error_codes.name(topic.error_code)
             _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
 
 
-def creatable(name: str, properties: Mapping[str, str]) -> CreatableTopic:
-    """Return the topic by the broker's server.properties; the controller chooses unset numbers."""
+def creatable(name: str, properties: Mapping[str, str], brokers: int) -> CreatableTopic:
+    """Return the topic by the broker's server.properties; the controller chooses unset numbers.
+
+    Internal topics have three replicas as in Kafka, but in a cluster of fewer brokers as many as there are.
+    """
     if name not in _INTERNAL:
         return CreatableTopic(
             name=name,
@@ -112,6 +132,6 @@ def creatable(name: str, properties: Mapping[str, str]) -> CreatableTopic:
     return CreatableTopic(
         name=name,
         num_partitions=int(properties.get(f"{prefix}.num.partitions", 50)),
-        replication_factor=int(properties.get(f"{prefix}.replication.factor", 3)),
+        replication_factor=int(properties.get(f"{prefix}.replication.factor", min(brokers, 3))),
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )

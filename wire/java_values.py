@@ -112,6 +112,11 @@ def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tup
     return sorted(last_first, key=slot)
 
 
+def hash_code(text: str) -> int:
+    """Java's String.hashCode."""
+    return _signed(_hash(text))
+
+
 def _hash(text: str) -> int:
     """Java's String.hashCode as an unsigned 32-bit number."""
     # A request may have megabytes of names: the sum s[0]·31ⁿ⁻¹ + … + s[n-1] is computed without a loop in Python.

@@ -81,11 +81,12 @@ def encode_control(
     pairs: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
     """Encode a control batch of (key, value) pairs; keys come from `control_key`. Raises WireError if empty."""
-    parts: list[bytes] = []
-    for index, (key, value) in enumerate(pairs):
-        body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, _varint(len(value)), value, b"\0"))
-        parts += (_varint(len(body)), body)
-    return _assemble(parts, len(pairs), CONTROL, base_offset, leader_epoch, timestamp_ms)
+    return _assemble(_pairs(pairs), len(pairs), CONTROL, base_offset, leader_epoch, timestamp_ms)
+
+
+def encode_pairs(pairs: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int) -> bytes:
+    """Encode a data batch of (key, value) pairs at offset 0 without a leader epoch. Raises WireError if empty."""
+    return _assemble(_pairs(pairs), len(pairs), 0, 0, -1, timestamp_ms)
 
 
 def control_key(control_type: int) -> bytes:
@@ -209,6 +210,15 @@ def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> by
     length = HEADER_BYTES - _LENGTH_COUNTED_FROM + len(records)
     first = _FIRST.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc32c(records, crc32c(second)))
     return b"".join((first, second, records))
+
+
+def _pairs(pairs: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
+    parts: list[bytes] = []
+    for index, (key, value) in enumerate(pairs):
+        data = b"\x01" if value is None else _varint(len(value)) + value
+        body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, data, b"\0"))
+        parts += (_varint(len(body)), body)
+    return parts
 
 
 def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:

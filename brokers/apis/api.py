@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from mockraft.serving import api as serving_api
 from mockraft.serving.api import ANONYMOUS as ANONYMOUS
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from mockraft.brokers.assignments import ReplicaKey
     from mockraft.brokers.config import BrokerConfig
-    from mockraft.brokers.consumer_groups import Groups
+    from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
+    from mockraft.brokers.coordinators.transactions import TransactionCoordinator
+    from mockraft.brokers.coordinators.verification import Verifier
     from mockraft.brokers.directories import Directories
     from mockraft.brokers.forwarding import Forwarding
     from mockraft.brokers.image import ClusterImage
@@ -28,9 +30,15 @@ if TYPE_CHECKING:
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
+T = TypeVar("T")
 
 NO_RESPONSE: Final = b""
 """Result of a handler that sends nothing (Produce with acks=0)."""
+
+
+def parked(deadline_ms: int, retry: Callable[[int, bool], T | Parked[T] | None]) -> Parked[T]:
+    """Return a wait that may end in another one, as `listener.requests` allows."""
+    return Parked(deadline_ms, cast("Callable[[int, bool], T | None]", retry))
 
 
 class ConnectionClosedError(Exception):
@@ -60,7 +68,8 @@ AnyApi: TypeAlias = Api[Any, Any]
 class BrokerView:
     """The components of a broker that handlers use; handlers do not start or close them, and have no broker.
 
-    `create_topics(names, ctx)` requests topics from the controller and returns at once; `start_move(topic, partition,
+    `create_topics(names, ctx)` requests topics from the controller and returns at once, without `ctx` in the broker's
+    own name; `start_move(topic, partition,
     path)` raises MoveRefusedError. `rng` is the handlers' random generator.
     """
 
@@ -70,10 +79,12 @@ class BrokerView:
     logs: Logs
     directories: Directories
     replicas: Replicas
-    groups: Groups
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    verifier: Verifier
     producer_ids: ProducerIds
     forwarding: Forwarding
-    create_topics: Callable[[Iterable[str], RequestContext], None]
+    create_topics: Callable[[Iterable[str], RequestContext | None], None]
     start_move: Callable[[str, int, str], object]
     rng: random.Random
 

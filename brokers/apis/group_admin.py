@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis import operations
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
-from mockraft.brokers.apis.find_coordinator import check_coordinator, coordinator_of
-from mockraft.brokers.consumer_groups import Group, GroupState
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.coordinators.consumer_groups import Group, GroupState
+from mockraft.brokers.coordinators.waiting import Waiting
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -50,10 +51,8 @@ def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsRe
                 group_state=group.state.value,
                 group_type=CLASSIC,
             )
-            for group_id, group in ctx.broker.groups.groups.items()
-            if coordinator_of(ctx, group_id) == ctx.broker.config.broker_id
-            and (not states or group.state.value.lower() in states)
-            and (not types or CLASSIC in types)
+            for group_id, group in ctx.broker.groups.groups.groups.items()
+            if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
         ]
     )
 
@@ -68,21 +67,34 @@ def describe(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGro
     return DescribeGroupsResponse(groups=groups)
 
 
-def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
+def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
     """Delete groups without members, with their offsets."""
-    results = []
+    results: dict[str, DeletableGroupResult] = {}
+    waiting: dict[str, Waiting[bool]] = {}
     for group_id in dict.fromkeys(request.groups_names):
-        code = error_codes.NONE
+        results[group_id] = DeletableGroupResult(group_id=group_id)
         try:
             _find(ctx, group_id).check_delete()
-            del ctx.broker.groups.groups[group_id]
+            waiting[group_id] = ctx.broker.groups.delete(group_id)
         except ApiError as refused:
-            code = refused.error_code
-        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-    return DeleteGroupsResponse(results=results)
+            results[group_id].error_code = refused.error_code
+
+    def retry(_now_ms: int, _expired: bool) -> DeleteGroupsResponse | None:
+        for group_id, result in list(waiting.items()):
+            try:
+                if result.result() is None:
+                    return None
+            except ApiError as refused:
+                results[group_id].error_code = refused.error_code
+            del waiting[group_id]
+        return DeleteGroupsResponse(results=list(results.values()))
+
+    return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
-def delete_offsets(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
+def delete_offsets(
+    request: OffsetDeleteRequest, ctx: RequestContext
+) -> OffsetDeleteResponse | Parked[OffsetDeleteResponse]:
     """Delete committed offsets of a group."""
     if not request.group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
@@ -90,11 +102,15 @@ def delete_offsets(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetD
     group.check_delete_offsets()
     # A topic that is named twice is answered once.
     answers = {topic.name: OffsetDeleteResponseTopic(name=topic.name) for topic in request.topics}
+    deleted = []
     for topic in request.topics:
         for index in (each.partition_index for each in topic.partitions):
-            code = _delete_offset(ctx, group, topic.name, index)
+            code = _check_offset(ctx, group, topic.name, index)
             answers[topic.name].partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-    return OffsetDeleteResponse(topics=list(answers.values()))
+            if code == error_codes.NONE and (topic.name, index) in group.offsets:
+                deleted.append((topic.name, index))
+    response = OffsetDeleteResponse(topics=list(answers.values()))
+    return ctx.broker.groups.delete_offsets(request.group_id, deleted).answer(lambda _: response)
 
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
@@ -128,21 +144,19 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     )
 
 
-def _delete_offset(ctx: RequestContext, group: Group, topic: str, index: int) -> int:
-    """Delete the offset of a partition; return an error code for an unknown partition and for a subscribed topic."""
+def _check_offset(ctx: RequestContext, group: Group, topic: str, index: int) -> int:
+    """Return the error for an unknown partition and for a subscribed topic."""
     known = ctx.image.topics_by_name.get(topic)
     if known is None or index not in known.partitions:
         return error_codes.UNKNOWN_TOPIC_OR_PARTITION
     if group.is_subscribed_to(topic):
         return error_codes.GROUP_SUBSCRIBED_TO_TOPIC
-    group.offsets.pop((topic, index), None)
     return error_codes.NONE
 
 
 def _find(ctx: RequestContext, group_id: str) -> Group:
     """Return the group; its id may be empty, as groups of old clients. Raises ApiError."""
-    check_coordinator(ctx, group_id)
-    group = ctx.broker.groups.groups.get(group_id)
+    group = ctx.broker.groups.find(group_id)
     if group is None:
         raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     return group

@@ -1,7 +1,8 @@
 """Produce (0): KIP-13, KIP-98 (idempotent producers), KIP-467 (errors of records), KIP-516 (topic ids from version 13
 on), KIP-951 (the new leader beside the error).
 
-As in Kafka versions 0 to 2 are offered: old clients request them by number. Transactional batches are refused.
+As in Kafka versions 0 to 2 are offered: old clients request them by number. Transactional batches are verified first
+(`transactional_writes`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mockraft.brokers.apis import transactional_writes
 from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
+from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.image import Topic
-from mockraft.brokers.log_dirs.batch_headers import COMPRESSION
+from mockraft.brokers.coordinators.verification import ClientSupport
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from mockraft.wire.messages.produce_response import (
@@ -26,9 +27,7 @@ from mockraft.wire.messages.produce_response import (
     TopicProduceResponse,
 )
 
-TOPIC_IDS_FROM = 13
 LEADERS_FROM = 10
-ZSTD_FROM = 7
 UNKNOWN_OFFSET = -1
 WITHOUT_LOG_START = frozenset(
     {
@@ -41,7 +40,6 @@ WITHOUT_LOG_START = frozenset(
     }
 )
 """Errors of an append that leave the log start offset out of the response (ReplicaManager.appendRecordsToLeader)."""
-ZSTD = 4
 
 
 class _Wait(NamedTuple):
@@ -57,11 +55,17 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | by
     if request.acks not in (-1, 0, 1):
         code = error_codes.INVALID_REQUIRED_ACKS
         return error(request, code, error_codes.message(code))
+    return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
+
+
+def _append_all(
+    request: ProduceRequest, ctx: RequestContext, verified: Verified
+) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
     for topic, answers in zip(request.topic_data, response.responses, strict=True):
         for partition, answer in zip(topic.partition_data, answers.partition_responses, strict=True):
-            wait = _append(ctx, topic, partition, request.acks, answer)
+            wait = _append(ctx, topic, partition, request.acks, answer, verified)
             if wait is not None:
                 waits.append(wait)
 
@@ -98,15 +102,23 @@ def _append(
     partition: PartitionProduceData,
     acks: int,
     answer: PartitionProduceResponse,
+    verified: Verified,
 ) -> _Wait | None:
     """Append to one partition and fill in its answer; return what to wait for, if anything."""
     try:
-        key = (_topic(ctx, topic).topic_id, partition.index)
+        key = (topic_of(ctx, topic).topic_id, partition.index)
         records = bytes(partition.records or b"")
-        _check(records, ctx.api_version)
+        check(records, ctx.api_version)
+        verified.check(key)
         hosted = ctx.broker.replicas.find(key)
         answer.log_start_offset = hosted.log.start_offset
-        appended = hosted.append(records, acks, ctx.now_ms)
+        appended = hosted.append(
+            records,
+            acks,
+            ctx.now_ms,
+            is_verified=verified.is_verified(hosted),
+            starts_at_zero=verified.support is ClientSupport.ADDS_BY_LEADER,
+        )
     except LogError as refused:
         answer.error_code = refused.error_code
         answer.error_message = str(refused) or error_codes.message(refused.error_code)
@@ -119,42 +131,13 @@ def _append(
     return _Wait(key, appended.end_offset, answer) if acks == -1 else None
 
 
-def _topic(ctx: RequestContext, topic: TopicProduceData) -> Topic:
-    if ctx.api_version >= TOPIC_IDS_FROM:
-        known, code, message = ctx.image.topics.get(topic.topic_id), error_codes.UNKNOWN_TOPIC_ID, "id"
-    else:
-        known, code = ctx.image.topics_by_name.get(topic.name), error_codes.UNKNOWN_TOPIC_OR_PARTITION
-        message = "name"
-    if known is None:
-        raise LogError(code, f"no topic has this {message}")
-    return known
-
-
 def _replicas(request: ProduceRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
     for topic in request.topic_data:
         try:
-            topic_id = _topic(ctx, topic).topic_id
+            topic_id = topic_of(ctx, topic).topic_id
         except LogError:
             continue
         yield from ((topic_id, partition.index) for partition in topic.partition_data)
-
-
-def _check(records: bytes, version: int) -> None:
-    """Reject what Kafka rejects before it looks up the partition (ProduceRequest.validateRecords). Raises LogError."""
-    headers = read_produced(records)
-    if len(headers) != 1:
-        raise LogError(
-            error_codes.INVALID_RECORD,
-            f"Produce requests with version {version} are only allowed to contain exactly one record batch per"
-            " partition",
-        )
-    if headers[0].attributes & COMPRESSION == ZSTD and version < ZSTD_FROM:
-        raise LogError(
-            error_codes.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Produce requests with version {version} are not allowed to use ZStandard compression",
-        )
-    if headers[0].is_transactional:
-        raise LogError(error_codes.INVALID_TXN_STATE, "simulated brokers do not support transactions")
 
 
 def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:

@@ -18,13 +18,17 @@ from mockraft.brokers.apis import (
     find_coordinator,
     forwarded,
     group_admin,
-    init_producer_id,
     list_config_resources,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    offsets,
     produce,
     refused,
+    transaction_admin,
+    transactions,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from mockraft.brokers.apis.api import AnyApi
 from mockraft.serving.registry import by_api_key
@@ -35,7 +39,10 @@ APIS: dict[int, AnyApi] = by_api_key(
         *consumer_groups.APIS,
         *forwarded.APIS,
         *group_admin.APIS,
+        *offsets.APIS,
         *refused.APIS,
+        *transaction_admin.APIS,
+        *transactions.APIS,
         alter_replica_log_dirs.API,
         api_versions.API,
         describe_client_quotas.API,
@@ -48,11 +55,12 @@ APIS: dict[int, AnyApi] = by_api_key(
         delete_records.API,
         fetch.API,
         find_coordinator.API,
-        init_producer_id.API,
         list_offsets.API,
         metadata.API,
         offset_for_leader_epoch.API,
         produce.API,
+        txn_offset_commit.API,
+        write_txn_markers.API,
     )
 )
 """By API key, in the order of the keys."""

@@ -76,7 +76,7 @@ class Clients:
     def tick(self, now_ms: int) -> list[ClientEffect]:
         """Run what is due: groups, parked requests, the search for idle connections."""
         effects: list[ClientEffect] = []
-        self._broker.groups.tick(now_ms)
+        self._broker.groups.groups.tick(now_ms)
         has_changed, self._has_changed = self._has_changed, False
         for connection in list(self._parked.values()):
             if connection.parked is not None and (has_changed or now_ms >= connection.parked.deadline_ms):
@@ -90,7 +90,7 @@ class Clients:
         if self._has_changed:
             return 0
         deadlines_ms = (each.parked.deadline_ms for each in self._parked.values() if each.parked is not None)
-        return min(self._broker.groups.next_tick_ms(), self._next_sweep_ms, *deadlines_ms)
+        return min(self._broker.groups.groups.next_tick_ms(), self._next_sweep_ms, *deadlines_ms)
 
     def _done(self, connection: Connection, effects: list[ClientEffect]) -> list[ClientEffect]:
         """Update the tables after a call of the connection's methods."""

@@ -17,7 +17,8 @@ _VALUE = struct.Struct(">hi")  # version, coordinator epoch
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qh")
-_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 17, 21, 43
+_BASE_SEQUENCE = struct.Struct(">i")
+_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT, _BASE_SEQUENCE_AT = 17, 21, 43, 53
 
 
 class Marker(NamedTuple):
@@ -42,11 +43,15 @@ def encode(marker: Marker, timestamp_ms: int) -> bytes:
     )
 
 
-def with_producer(batch: bytes, producer_id: int, producer_epoch: int, attributes: int) -> bytes:
-    """Return a batch with this producer and these attributes in its header."""
+def with_producer(
+    batch: bytes, producer_id: int, producer_epoch: int, attributes: int, base_sequence: int | None = None
+) -> bytes:
+    """Return a batch with this producer and these attributes in its header, and another base sequence if given."""
     data = bytearray(batch)
     _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch)
+    if base_sequence is not None:
+        _BASE_SEQUENCE.pack_into(data, _BASE_SEQUENCE_AT, base_sequence)
     with memoryview(data) as view, view[_ATTRIBUTES_AT:] as covered:
         crc = crc32c(covered)
     _CRC.pack_into(data, _CRC_AT, crc)

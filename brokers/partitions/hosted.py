@@ -159,8 +159,9 @@ class HostedPartition:
         """Append a coordinator's batch as the leader; return the offset that must be replicated. Raises LogError."""
         log, producers = self.log, self.producers
         self._refuse(self.state.check_append(-1))
-        base_offset, end_offset = log.append_state(records, self.state.leader_epoch)
         (header,) = read_headers(records, check_crc=False)
+        producers.check_epoch(header)
+        base_offset, end_offset = log.append_state(records, self.state.leader_epoch)
         written = header._replace(base_offset=base_offset, last_offset=end_offset - 1)
         producers.written(written, read_marker(header, records))
         self.state.appended(end_offset, now_ms)

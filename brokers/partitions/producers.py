@@ -71,6 +71,7 @@ class Producers:
 
     def __init__(self) -> None:
         self.aborted: list[Ended] = []
+        self._verifications: dict[int, object] = {}
         self._producers: OrderedDict[int, Producer] = OrderedDict()
         # In the order of their first offsets.
         self._open: OrderedDict[int, int] = OrderedDict()
@@ -82,9 +83,26 @@ class Producers:
     def __iter__(self) -> Iterator[tuple[int, Producer]]:
         return iter(self._producers.items())
 
-    def is_in_transaction(self, producer_id: int) -> bool:
-        """Return True if the producer has an open transaction here."""
-        return producer_id in self._open
+    def is_in_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
+        """Return True if the producer has an open transaction here, of this epoch if one is given."""
+        return producer_id in self._open and epoch in (None, self._producers[producer_id].epoch)
+
+    def begin_verification(self, producer_id: int) -> object:
+        """Return the guard of a verification with the coordinator (VerificationGuard): a marker makes it void."""
+        guard = self._verifications.setdefault(producer_id, object())
+        if len(self._verifications) > PRODUCERS_MAX:
+            del self._verifications[next(iter(self._verifications))]
+        return guard
+
+    def is_verified(self, producer_id: int, guard: object) -> bool:
+        """Return True if no transaction of the producer has ended since the verification began."""
+        return guard is not None and self._verifications.get(producer_id) is guard
+
+    def check_epoch(self, header: BatchHeader) -> None:
+        """Raise LogError (INVALID_PRODUCER_EPOCH) for a batch of an older epoch."""
+        producer = self._producers.get(header.producer_id)
+        if producer is not None:
+            _check_epoch(header.producer_id, header.producer_epoch, producer)
 
     def first_unstable_offset(self, high_watermark: int) -> int:
         """Return the first offset of the earliest transaction that is open or whose marker is not replicated.
@@ -156,6 +174,7 @@ class Producers:
         producer.batches.append(
             _Written(header.base_sequence, last, header.base_offset, header.last_offset, header.max_timestamp_ms)
         )
+        self._verifications.pop(header.producer_id, None)
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
@@ -175,6 +194,7 @@ class Producers:
         producer = self._reached(marker.producer_id, marker.producer_epoch, header.max_timestamp_ms)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.transaction_start = None
+        self._verifications.pop(marker.producer_id, None)
         first_offset = self._open.pop(marker.producer_id, None)
         if first_offset is not None:
             ended = Ended(marker.producer_id, first_offset, header.base_offset)

@@ -194,10 +194,10 @@ async def test_topic_is_not_created_without_permission_to_do_so(asking: Asking) 
 
 
 def test_created_topic_uses_the_brokers_defaults() -> None:
-    assert creatable("a", {}) == CreatableTopic(name="a", num_partitions=-1, replication_factor=-1)
-    said = creatable("a", {"num.partitions": "4", "default.replication.factor": "2"})
+    assert creatable("a", {}, 1) == CreatableTopic(name="a", num_partitions=-1, replication_factor=-1)
+    said = creatable("a", {"num.partitions": "4", "default.replication.factor": "2"}, 1)
     assert (said.num_partitions, said.replication_factor) == (4, 2)
-    offsets = creatable("__consumer_offsets", {"offsets.topic.replication.factor": "1"})
+    offsets = creatable("__consumer_offsets", {"offsets.topic.replication.factor": "1"}, 5)
     assert (offsets.num_partitions, offsets.replication_factor) == (50, 1)
     assert {each.name: each.value for each in offsets.configs} == {
         "cleanup.policy": "compact",

@@ -17,9 +17,12 @@ from mockraft.wire import messages
 from mockraft.wire.connection import read_response_body, write_request
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from mockraft.wire.records.topic_record import TopicRecord
+
+from ..coordinating import Coordinating
 
 
 def topic_id(name: str) -> bytes:
@@ -63,6 +66,23 @@ class Cluster:
             usual = {"isr": replicas, "leader": replicas[0], "directories": [bytes([each]) * 16 for each in replicas]}
             self.apply(PartitionRecord(partition_id=index, topic_id=topic_id(name), **{**usual, **fields}))
         return topic_id(name)
+
+    def coordinate(self) -> None:
+        """Give broker 1 replicas and coordinators, which follow the metadata from now on."""
+        self.coordinating = Coordinating(self.image, self.broker.config)
+        self.broker.replicas = self.coordinating.hosts
+        self.broker.groups = self.coordinating.groups
+        self.broker.transactions = self.coordinating.transactions
+        self.broker.verifier = self.coordinating.verifier
+        self.meanwhile = self.coordinating.run
+        self.coordinating.follow_metadata()
+
+    def lead(self, name: str, leader: int, index: int = 0) -> None:
+        """Another broker leads a partition."""
+        before = self.image.topics_by_name[name].partitions[index]
+        isr = list({leader, *before.isr})
+        self.apply(PartitionChangeRecord(topic_id=topic_id(name), partition_id=index, leader=leader, isr=isr))
+        self.coordinating.follow_metadata()
 
     def ask(self, request: Any, version: int | None = None, listener_name: str = "PLAINTEXT") -> Any:
         """The answer to one request, in the newest version unless told, by way of the bytes of both."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft.brokers.consumer_groups import Groups
 from mockraft.wire import error_codes
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -37,7 +36,8 @@ def cluster(cluster: Cluster) -> Cluster:
     cluster.register(1)
     for name in ("orders", "other"):
         cluster.create(name, {"replicas": [1]})
-    cluster.broker.groups = Groups({})
+    cluster.create("__consumer_offsets", {"replicas": [1, 2], "leader": 1, "isr": [1]})
+    cluster.coordinate()
     return cluster
 
 
@@ -104,7 +104,7 @@ def committed(cluster: Cluster) -> list[str]:
 def move_coordinator(cluster: Cluster) -> None:
     """Another broker coordinates groups from now on."""
     cluster.register(2)
-    cluster.create("__consumer_offsets", {"replicas": [2]})
+    cluster.lead("__consumer_offsets", 2)
 
 
 def test_groups_are_listed_with_their_states(cluster: Cluster) -> None:

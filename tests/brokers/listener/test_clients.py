@@ -11,7 +11,7 @@ import pytest
 from mockraft.brokers.apis.api import BrokerView, Parked
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.consumer_groups import Groups
+from mockraft.brokers.coordinators.consumer_groups import Groups
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener.clients import Clients
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH, Limits
@@ -40,7 +40,7 @@ class Bench:
             observer=SimpleNamespace(applied_offset=41, voters={}),
             forwarding=SimpleNamespace(api_versions=None),
             replicas=SimpleNamespace(disk_delay_ms=lambda _keys: self.delay_ms),
-            groups=self.groups,
+            groups=SimpleNamespace(groups=self.groups),
             rng=random.Random(1),
         )
         self.clients = Clients(cast(BrokerView, broker), limits, self._wake)

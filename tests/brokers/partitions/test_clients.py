@@ -151,19 +151,6 @@ async def test_offsets_are_found_by_time(brokers: Any) -> None:
     assert await asyncio.to_thread(run) == [0, 0, 2, 9, -1]
 
 
-async def test_transactional_producer_is_refused_at_once(brokers: Any) -> None:
-    await brokers.start(1)
-
-    def run() -> KafkaError:
-        producer = Producer({"bootstrap.servers": brokers.bootstrap, "transactional.id": "t"})
-        with pytest.raises(KafkaException) as refused:
-            producer.init_transactions(10)
-        error: KafkaError = refused.value.args[0]
-        return error
-
-    assert (await asyncio.to_thread(run)).fatal()
-
-
 GROUP_TEXTS = [f"record {number}" for number in range(40)]
 
 
@@ -273,9 +260,24 @@ async def test_kafka_python_subscribes(brokers: Any) -> None:
     assert await asyncio.to_thread(run) == GROUP_TEXTS
 
 
+async def coordinator(brokers: Any, group_id: str = "g") -> int:
+    """The broker that coordinates a group, once it does."""
+    await ask(brokers.running[1].listener.bootstrap, FindCoordinatorRequest(coordinator_keys=[group_id]), 6)
+
+    def found() -> int | None:
+        for broker_id, broker in brokers.running.items():
+            log = broker.node.coordinators.groups.log
+            if log.leader_of(group_id) == broker_id and log.is_loaded(log.partition_of(group_id)):
+                return int(broker_id)
+        return None
+
+    return await until(found)
+
+
 @pytest.mark.parametrize("version", range(7))
 async def test_every_broker_names_the_same_coordinator(brokers: Any, version: int) -> None:
     await brokers.start(1, 2, 3)
+    await coordinator(brokers)
     request = FindCoordinatorRequest(key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else [])
     found = [await ask(brokers.running[broker_id].listener.bootstrap, request, version) for broker_id in (1, 2, 3)]
     result = [each.coordinators[0] if version >= 4 else each for each in found]
@@ -283,21 +285,17 @@ async def test_every_broker_names_the_same_coordinator(brokers: Any, version: in
     assert len({(each.node_id, each.port) for each in result}) == 1
 
 
-@pytest.mark.parametrize(
-    ("key_type", "error_code"),
-    [(1, error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, error_codes.INVALID_REQUEST)],
-)
-async def test_only_consumer_groups_have_a_coordinator(brokers: Any, key_type: int, error_code: int) -> None:
+async def test_share_groups_have_no_coordinator(brokers: Any) -> None:
     await brokers.start(1)
-    response = await ask(
-        brokers.running[1].listener.bootstrap, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"]), 6
-    )
-    assert response.coordinators[0].error_code == error_code
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=["t"])
+    response = await ask(brokers.running[1].listener.bootstrap, request, 6)
+    assert response.coordinators[0].error_code == error_codes.INVALID_REQUEST
 
 
 async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> None:
     await brokers.start(1)
     topic_id, _ = await brokers.create_topic("orders")
+    await coordinator(brokers)
     ids = [topic_id, bytes(16)]
     committing = OffsetCommitRequest(
         group_id="g",
@@ -324,6 +322,7 @@ async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> No
 @pytest.mark.parametrize("version", range(1, 10))
 async def test_group_without_commits_has_no_offsets(brokers: Any, version: int) -> None:
     await brokers.start(1)
+    await coordinator(brokers)
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="orders", partition_indexes=[0])])
     if version >= 8:
         topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
@@ -335,8 +334,7 @@ async def test_group_without_commits_has_no_offsets(brokers: Any, version: int) 
 
 async def test_broker_that_does_not_coordinate_refuses_with_not_coordinator(brokers: Any) -> None:
     await brokers.start(1, 2)
-    found = await ask(brokers.running[1].listener.bootstrap, FindCoordinatorRequest(coordinator_keys=["g"]), 6)
-    other = 3 - found.coordinators[0].node_id
+    other = 3 - await coordinator(brokers)
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
     response = await ask(brokers.running[other].listener.bootstrap, request, 9)
     assert response.groups[0].error_code == error_codes.NOT_COORDINATOR

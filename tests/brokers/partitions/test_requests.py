@@ -59,7 +59,7 @@ async def test_producer_ids_are_never_given_twice(ask: Ask) -> None:
     assert [each.error_code for each in given] == [0, 0, 0, 0]
     assert len({each.producer_id for each in given}) == 4
     refused = await ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1))
-    assert (refused.error_code, refused.producer_id) == (error_codes.INVALID_REQUEST, -1)
+    assert (refused.error_code, refused.producer_id) == (error_codes.NOT_COORDINATOR, -1)
 
 
 async def test_records_are_deleted_on_every_replica(brokers: Any, ask: Ask, topic_id: bytes) -> None:

@@ -1,15 +1,16 @@
 """Consumer groups of the classic protocol in the memory of one broker: members, generations, assignments, offsets.
 
-Only what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` before KIP-848). The state is lost with its
-broker: nothing is written to `__consumer_offsets`. Time is an argument; `tick` ends sessions and join phases.
+Only what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` before KIP-848). `group_coordinator` keeps
+the offsets. Time is an argument; `tick` ends sessions and join phases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
+from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError, WireError
@@ -61,31 +62,6 @@ class Joined(NamedTuple):
     protocol: str
     leader: str
     members: Sequence[tuple[str, str | None, bytes]]
-
-
-T = TypeVar("T")
-
-
-class Waiting(Generic[T]):
-    """A member's request until its result is known."""
-
-    def __init__(self) -> None:
-        self._result: T | None = None
-        self._error_code = error_codes.NONE
-
-    def result(self) -> T | None:
-        """Return the result; None while there is none. Raises ApiError."""
-        if self._error_code != error_codes.NONE:
-            raise ApiError(self._error_code)
-        return self._result
-
-    def resolve(self, result: T) -> None:
-        """Answer the request."""
-        self._result = result
-
-    def refuse(self, error_code: int) -> None:
-        """Refuse the request."""
-        self._error_code = error_code
 
 
 class Member:
@@ -204,16 +180,27 @@ class Group:
             raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
         self._remove(member_id, now_ms)
 
-    def check_commit(self, member_id: str, generation: int, now_ms: int) -> None:
-        """Check that this member may commit offsets: one of this generation, or anybody while the group is empty."""
+    def check_commit(self, member_id: str, generation: int, now_ms: int, *, is_transactional: bool = False) -> None:
+        """Check that this member may commit offsets: one of this generation, or anybody while the group is empty.
+
+        In a transaction also producers that do not say for which member (before KIP-447).
+        """
         if generation < 0 and not member_id:
-            if self.members:
+            if self.members and not is_transactional:
                 raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
             return
         self._member(member_id, generation)
         self.touch(member_id, now_ms)
-        if self.state is GroupState.COMPLETING_REBALANCE:
+        if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
+
+    def dissolve(self, error_code: int) -> None:
+        """Refuse all waiting requests: another broker coordinates the group now."""
+        for member in self.members.values():
+            if member.join_request is not None:
+                member.join_request.refuse(error_code)
+            member.refuse_sync(error_code)
+        self._changed()
 
     def touch(self, member_id: str, now_ms: int) -> None:
         """Restart the member's session timeout."""
@@ -365,8 +352,14 @@ class Groups:
                 self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
             if len(self.groups) >= GROUPS_MAX:
                 raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-            group = self.groups[group_id] = Group(self._initial_delay_ms, self._changed)
+            group = self.load(group_id)
         return group
+
+    def load(self, group_id: str) -> Group:
+        """Return the group, creating it if needed, however many there are."""
+        if group_id not in self.groups:
+            self.groups[group_id] = Group(self._initial_delay_ms, self._changed)
+        return self.groups[group_id]
 
     def tick(self, now_ms: int) -> None:
         """Run what is due in every group."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers import consumer_groups
-from mockraft.brokers.consumer_groups import Group, Groups, GroupState, Joined, Joining
+from mockraft.brokers.coordinators import consumer_groups
+from mockraft.brokers.coordinators.consumer_groups import Group, Groups, GroupState, Joined, Joining
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 

@@ -1,0 +1,244 @@
+"""OffsetCommit (8), OffsetFetch (9): KIP-447 (stable offsets), KIP-709 (several groups), KIP-848 (topic ids).
+
+The offsets are kept by `brokers.coordinators.group_coordinator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.coordinators.consumer_groups import Group, Offset
+from mockraft.brokers.coordinators.transaction import TopicPartition
+from mockraft.wire import error_codes
+from mockraft.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from mockraft.wire.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from mockraft.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from mockraft.wire.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+SEVERAL_GROUPS_FROM = 8
+GROUP_ID_NOT_FOUND_FROM = 9
+TOPIC_IDS_FROM = 10
+METADATA_BYTES_MAX = 4096
+"""Kafka's default of offset.metadata.max.bytes."""
+NO_OFFSET = Offset(-1, -1, "")
+
+
+def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
+    """Commit offsets. Unknown partitions are refused before the group is looked up."""
+    response = _commit_error(request, error_codes.NONE, None)
+    offsets: dict[TopicPartition, Offset] = {}
+    known: list[OffsetCommitResponsePartition] = []
+    for topic, answers in zip(request.topics, response.topics, strict=True):
+        name = _name_of(ctx, topic)
+        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
+            answer.error_code = check_partition(ctx, name, partition.partition_index)
+            if answer.error_code == error_codes.NONE and name is not None:
+                known.append(answer)
+                offsets[name, partition.partition_index] = Offset(
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
+                )
+                if len((partition.committed_metadata or "").encode()) > METADATA_BYTES_MAX:
+                    answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
+                    del offsets[name, partition.partition_index]
+    if not known:
+        return response
+
+    def refuse(refused: ApiError) -> OffsetCommitResponse:
+        for answer in known:
+            answer.error_code = refused.error_code
+        return response
+
+    try:
+        if request.generation_id_or_member_epoch >= 0 and find_group(ctx, request.group_id) is None:
+            is_new = ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
+        group = find_or_create(ctx, request.group_id)
+        group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
+    except ApiError as refused:
+        return refuse(refused)
+    return ctx.broker.groups.commit(request.group_id, offsets).answer(lambda _: response, refuse)
+
+
+def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+    """Return committed offsets; -1 for a partition without one."""
+    is_stable = request.require_stable
+    if ctx.api_version >= SEVERAL_GROUPS_FROM:
+        return OffsetFetchResponse(groups=[_fetched(ctx, group, is_stable=is_stable) for group in request.groups])
+    wanted = _wanted(ctx, request.group_id, _by_name(request.topics), is_stable=is_stable)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(name=name, partitions=_partitions(OffsetFetchResponsePartition, found))
+            for name, found in wanted
+        ]
+    )
+
+
+class _Found(NamedTuple):
+    """The committed offset of a partition, or the error of one whose transaction is not ended."""
+
+    partition: int
+    committed: Offset
+    error_code: int
+
+
+PartitionT = TypeVar("PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+
+
+def _partitions(kind: type[PartitionT], found: Sequence[_Found]) -> list[PartitionT]:
+    """Return these offsets by partition, in the class for one group or for several."""
+    return [
+        kind(
+            partition_index=index,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            error_code=code,
+        )
+        for index, committed, code in found
+    ]
+
+
+def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stable: bool) -> OffsetFetchResponseGroup:
+    named: dict[str, Sequence[int]] | None
+    if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
+        named = {
+            name: topic.partition_indexes for topic in requested.topics if (name := _name_of(ctx, topic)) is not None
+        }
+        unknown = [_unknown(topic) for topic in requested.topics if _name_of(ctx, topic) is None]
+    else:
+        named, unknown = _by_name(requested.topics), []
+    try:
+        wanted = _wanted(ctx, requested.group_id, named, is_stable=is_stable)
+    except ApiError as refused:
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=refused.error_code)
+    return OffsetFetchResponseGroup(
+        group_id=requested.group_id,
+        topics=unknown
+        + [
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=topic.topic_id if (topic := ctx.image.topics_by_name.get(name)) else bytes(16),
+                partitions=_partitions(OffsetFetchResponsePartitions, found),
+            )
+            for name, found in wanted
+        ],
+    )
+
+
+def _by_name(
+    topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
+) -> dict[str, Sequence[int]] | None:
+    return None if topics is None else {topic.name: topic.partition_indexes for topic in topics}
+
+
+def _name_of(ctx: RequestContext, topic: OffsetFetchRequestTopics | OffsetCommitRequestTopic) -> str | None:
+    """Return the name of a topic given by name or, from version 10 on, by id; None when no topic has the id."""
+    if ctx.api_version < TOPIC_IDS_FROM:
+        return str(topic.name)
+    known = ctx.image.topics.get(topic.topic_id)
+    return None if known is None else known.name
+
+
+def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=NO_OFFSET.offset,
+                metadata=NO_OFFSET.metadata,
+                error_code=error_codes.UNKNOWN_TOPIC_ID,
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _wanted(
+    ctx: RequestContext, group_id: str, named: dict[str, Sequence[int]] | None, *, is_stable: bool
+) -> list[tuple[str, list[_Found]]]:
+    """Return the offsets of the requested partitions by topic; of all committed ones when none are named.
+
+    With `is_stable` those that a transaction may still change are errors. Raises ApiError as `find_group` does.
+    """
+    group = find_group(ctx, group_id)
+    offsets = {} if group is None else group.offsets
+    requested: dict[str, list[int]] = {}
+    if named is None:
+        for name, index in offsets:
+            requested.setdefault(name, []).append(index)
+    else:
+        requested = {name: list(indexes) for name, indexes in named.items()}
+
+    def found(name: str, index: int) -> _Found:
+        if is_stable and ctx.broker.groups.is_unstable(group_id, (name, index)):
+            return _Found(index, NO_OFFSET, error_codes.UNSTABLE_OFFSET_COMMIT)
+        return _Found(index, offsets.get((name, index), NO_OFFSET), error_codes.NONE)
+
+    return [(name, [found(name, index) for index in indexes]) for name, indexes in requested.items()]
+
+
+def check_partition(ctx: RequestContext, topic: str | None, index: int) -> int:
+    """Return the error for a partition that does not exist; a topic without a name was given by an unknown id."""
+    if topic is None:
+        return error_codes.UNKNOWN_TOPIC_ID
+    found = ctx.image.topics_by_name.get(topic)
+    is_known = found is not None and index in found.partitions
+    return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def find_group(ctx: RequestContext, group_id: str) -> Group | None:
+    """Return the group if there is one. Raises ApiError when another broker coordinates it."""
+    if not group_id:
+        raise ApiError(error_codes.INVALID_GROUP_ID)
+    return ctx.broker.groups.find(group_id)
+
+
+def find_or_create(ctx: RequestContext, group_id: str) -> Group:
+    """Return the group, creating it if needed. Raises ApiError as `find_group` does, or when it cannot be created."""
+    return find_group(ctx, group_id) or ctx.broker.groups.create(group_id)
+
+
+def _commit_error(request: OffsetCommitRequest, error_code: int, _message: str | None) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | None) -> OffsetFetchResponse:
+    groups = [OffsetFetchResponseGroup(group_id=each.group_id, error_code=error_code) for each in request.groups]
+    return OffsetFetchResponse(groups=groups) if groups else OffsetFetchResponse(error_code=error_code)
+
+
+APIS: Final[tuple[AnyApi, ...]] = (
+    Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error),
+    Api(OffsetFetchRequest, OffsetFetchResponse, fetch, _fetch_error),
+)

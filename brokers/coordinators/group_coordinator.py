@@ -1,0 +1,198 @@
+"""The group coordinator: consumer groups, with their offsets in `__consumer_offsets` (OffsetMetadataManager).
+
+Offsets are replicated before they are answered, and loaded by the next coordinator. Members are not: they join again.
+An offset that is committed in a transaction takes effect with the transaction's marker.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from mockraft.brokers.apis.topic_names import GROUP_METADATA
+from mockraft.brokers.coordinators.consumer_groups import Group, Groups, Offset
+from mockraft.brokers.coordinators.state_log import StateLog, to_client
+from mockraft.brokers.coordinators.state_records import OffsetKey, Record, decode, encode, offset_record, read_offset
+from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
+from mockraft.brokers.coordinators.waiting import Waiting
+from mockraft.brokers.core import Core
+from mockraft.brokers.log_dirs.batch_headers import BatchHeader
+from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
+from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.wire import error_codes
+from mockraft.wire.errors import WireError
+
+PARTITION_COUNT: Final = ("offsets.topic.num.partitions", 50)
+COMMIT_TIMEOUT_MS: Final = ("offsets.commit.timeout.ms", 5_000)
+
+_log = logging.getLogger(__name__)
+
+
+class GroupCoordinator:
+    """The groups of this broker's partitions of `__consumer_offsets`. `changed` is called with each result."""
+
+    def __init__(self, core: Core, replicas: Replicas, changed: Callable[[], None]) -> None:
+        properties = core.config.properties
+        count, timeout_ms = (
+            int(properties.get(name, default)) for name, default in (PARTITION_COUNT, COMMIT_TIMEOUT_MS)
+        )
+        self._kernel = core.kernel
+        self.log = StateLog(core, replicas, GROUP_METADATA, self, count, timeout_ms, changed)
+        self.groups = Groups(properties, changed)
+        # By partition and producer id: the offsets of open transactions.
+        self._uncommitted: dict[int, dict[int, dict[OffsetKey, Offset]]] = {}
+
+    # Requests.
+
+    def find(self, group_id: str) -> Group | None:
+        """Return the group if there is one. Raises ApiError when another broker coordinates it."""
+        self.log.find(group_id)
+        return self.groups.groups.get(group_id)
+
+    def create(self, group_id: str) -> Group:
+        """Return the group, creating it if needed. Raises ApiError as `find` does, or when there are too many."""
+        self.log.find(group_id)
+        return self.groups.find(group_id)
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, Offset],
+        producer: Producer | None = None,
+        check: Callable[[HostedPartition], None] = lambda _hosted: None,
+    ) -> Waiting[bool]:
+        """Commit offsets, in a transaction with a `producer`; `check` may refuse with LogError. Raises ApiError."""
+        index = self.log.find(group_id)
+        keyed = {OffsetKey(group_id, *partition): offset for partition, offset in offsets.items()}
+        now_ms = int(self._kernel.now_ms)
+        records = [offset_record(key, offset, now_ms) for key, offset in keyed.items()]
+
+        def apply() -> None:
+            if producer is None:
+                self._apply(keyed)
+            else:
+                self._uncommitted[index].setdefault(producer.producer_id, {}).update(keyed)
+
+        return self._write(index, records, apply, producer, check)
+
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting[bool]:
+        """Delete committed offsets. Raises ApiError."""
+        index = self.log.find(group_id)
+        keys = [OffsetKey(group_id, *partition) for partition in partitions]
+        apply = functools.partial(self._apply, dict.fromkeys(keys))
+        return self._write(index, [offset_record(key, None, 0) for key in keys], apply)
+
+    def delete(self, group_id: str) -> Waiting[bool]:
+        """Delete a group with its offsets. Raises ApiError."""
+        group = self.find(group_id)
+        assert group is not None
+        index = self.log.find(group_id)
+        keys = [OffsetKey(group_id, *partition) for partition in group.offsets]
+        # At once, as for Kafka's clients of the coordinator: a group that is being deleted takes no members.
+        del self.groups.groups[group_id]
+        return self._write(index, [offset_record(key, None, 0) for key in keys], lambda: None)
+
+    def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
+        """Return True if a transaction that is not ended yet has committed an offset of this partition (KIP-447)."""
+        key = OffsetKey(group_id, *partition)
+        open_transactions = self._uncommitted.get(self.log.partition_of(group_id), {})
+        return any(key in offsets for offsets in open_transactions.values())
+
+    def end_transaction(self, index: int, marker: Marker, written: Callable[[int], None]) -> None:
+        """Write a marker to a partition of groups; its offsets take effect once it is replicated."""
+        if not self.log.is_loaded(index):
+            # What the transaction coordinator knows to send again.
+            written(error_codes.NOT_LEADER_OR_FOLLOWER)
+            return
+        now_ms = int(self._kernel.now_ms)
+
+        def replicated(code: int) -> None:
+            if code == error_codes.NONE:
+                self._ended(index, marker)
+            written(code)
+
+        self.log.append(index, lambda hosted: hosted.append_marker(marker, now_ms), replicated)
+
+    # The state of the log.
+
+    def replay(self, index: int, header: BatchHeader, batch: bytes) -> None:
+        """Apply the offsets of a batch, or the end of a transaction."""
+        marker = read_marker(header, batch)
+        if marker is not None:
+            self._ended(index, marker)
+        if header.is_control:
+            return
+        found: dict[OffsetKey, Offset | None] = {}
+        for key, value in decode(header, batch):
+            try:
+                read = read_offset(key, value)
+            except WireError as error:
+                _log.warning("an offset is not loaded: %s", error)
+                continue
+            if read is not None:
+                found[read[0]] = read[1]
+        if header.is_transactional:
+            committed = {key: offset for key, offset in found.items() if offset is not None}
+            by_producer = self._uncommitted.setdefault(index, {})
+            by_producer.setdefault(header.producer_id, {}).update(committed)
+        else:
+            self._apply(found)
+
+    def loaded(self, index: int) -> None:
+        """Coordinate the partition's groups."""
+        self._uncommitted.setdefault(index, {})
+
+    def unloaded(self, index: int) -> None:
+        """Forget the partition's groups; the members' waiting requests are refused."""
+        self._uncommitted.pop(index, None)
+        for group_id in [each for each in self.groups.groups if self.log.partition_of(each) == index]:
+            self.groups.groups.pop(group_id).dissolve(error_codes.NOT_COORDINATOR)
+
+    # Internals.
+
+    def _write(
+        self,
+        index: int,
+        records: list[Record],
+        apply: Callable[[], None],
+        producer: Producer | None = None,
+        check: Callable[[HostedPartition], None] = lambda _hosted: None,
+    ) -> Waiting[bool]:
+        """Write records; `apply` is called once they are replicated."""
+        waiting: Waiting[bool] = Waiting()
+
+        def written(code: int) -> None:
+            if code != error_codes.NONE:
+                waiting.refuse(code)
+                return
+            apply()
+            waiting.resolve(True)
+
+        if not records:
+            written(error_codes.NONE)
+            return waiting
+        now_ms = int(self._kernel.now_ms)
+        batch = encode(records, now_ms, producer)
+
+        def write(hosted: HostedPartition) -> int:
+            check(hosted)
+            return hosted.append_state(batch, now_ms)
+
+        self.log.append(index, write, to_client(written))
+        return waiting
+
+    def _apply(self, offsets: Mapping[OffsetKey, Offset | None]) -> None:
+        for key, offset in offsets.items():
+            partition = (key.topic, key.partition)
+            if offset is not None:
+                self.groups.load(key.group_id).offsets[partition] = offset
+            elif (group := self.groups.groups.get(key.group_id)) is not None:
+                group.offsets.pop(partition, None)
+
+    def _ended(self, index: int, marker: Marker) -> None:
+        offsets = self._uncommitted.get(index, {}).pop(marker.producer_id, {})
+        if marker.is_commit:
+            self._apply(offsets)
