@@ -15,7 +15,6 @@ from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, P
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.coordinators.verification import ClientSupport
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -117,7 +116,6 @@ def _append(
             acks,
             ctx.now_ms,
             is_verified=verified.is_verified(hosted),
-            starts_at_zero=verified.support is ClientSupport.ADDS_BY_LEADER,
         )
     except LogError as refused:
         answer.error_code = refused.error_code

@@ -17,6 +17,7 @@ from mockraft.brokers.log_dirs.batch_headers import COMPRESSION, BatchHeader
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.producers import Verification
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import ProduceRequest, TopicProduceData
@@ -43,7 +44,7 @@ class Verified:
     def __init__(self, support: ClientSupport) -> None:
         self.support = support
         self._producer_id = -1
-        self._guards: dict[ReplicaKey, object] = {}
+        self._guards: dict[ReplicaKey, Verification] = {}
         self._errors: dict[ReplicaKey, LogError] = {}
 
     def check(self, key: ReplicaKey) -> None:
@@ -53,13 +54,17 @@ class Verified:
 
     def is_verified(self, hosted: HostedPartition) -> bool:
         """Return True if a transaction may begin in the partition."""
-        guard = self._guards.get(hosted.key)
-        return guard is not None and hosted.producers.is_verified(self._producer_id, guard)
+        return hosted.producers.is_verified(self._producer_id, self._guards.get(hosted.key))
 
-    def begin(self, hosted: HostedPartition, producer_id: int) -> None:
+    def begin(self, hosted: HostedPartition, header: BatchHeader) -> None:
         """Begin to verify a partition."""
-        self._producer_id = producer_id
-        self._guards[hosted.key] = hosted.producers.begin_verification(producer_id)
+        self._producer_id = header.producer_id
+        self._guards[hosted.key] = hosted.producers.begin_verification(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            starts_at_zero=self.support is ClientSupport.ADDS_BY_LEADER,
+        )
 
     def refuse(self, key: ReplicaKey, code: int) -> None:
         """Note the error of a partition."""
@@ -80,7 +85,7 @@ def verified(
             result.refuse(hosted.key, error_codes.INVALID_PRODUCER_ID_MAPPING)
         elif not hosted.producers.is_in_transaction(header.producer_id, header.producer_epoch):
             beginning[topic, hosted.key[1]] = hosted.key
-            result.begin(hosted, header.producer_id)
+            result.begin(hosted, header)
     if not beginning:
         return append(result)
     waiting = ctx.broker.verifier.verify(

@@ -17,6 +17,7 @@ from mockraft.brokers.coordinators.verification import ClientSupport
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.producers import Verification
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
@@ -27,6 +28,7 @@ from mockraft.wire.messages.txn_offset_commit_response import (
 )
 
 VERSION_MAX: Final = 5
+NO_SEQUENCE: Final = -1
 LOAD_ERROR_FROM: Final = 2
 SUPPORT_FROM: Final = ((5, ClientSupport.ADDS_BY_LEADER), (4, ClientSupport.ABORTABLE_ERROR))
 Result = TxnOffsetCommitResponse | Parked[TxnOffsetCommitResponse]
@@ -97,7 +99,7 @@ class _Commit:
         hosted = broker.replicas.find((topic_id, index))
         if hosted.producers.is_in_transaction(*self._producer):
             return self._commit(None)
-        guard = hosted.producers.begin_verification(self._producer.producer_id)
+        guard = hosted.producers.begin_verification(*self._producer, NO_SEQUENCE)
         support = next(
             (it for version, it in SUPPORT_FROM if self._ctx.api_version >= version), ClientSupport.OLD_ERRORS
         )
@@ -118,7 +120,7 @@ class _Commit:
 
         return retry(self._ctx.now_ms, False) or parked(NEVER_MS, retry)
 
-    def _commit(self, guard: object | None) -> Result:
+    def _commit(self, guard: Verification | None) -> Result:
         """Commit as a member of the group; `guard` is that of the verification, None if there was no need of one."""
         request, groups, now_ms = self._request, self._ctx.broker.groups, self._ctx.now_ms
         if request.generation_id_or_member_epoch >= 0 and groups.find(request.group_id) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from mockraft.brokers.apis.api import Api, Parked, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
@@ -34,6 +34,9 @@ def handle(
     request: WriteTxnMarkersRequest, ctx: RequestContext
 ) -> WriteTxnMarkersResponse | Parked[WriteTxnMarkersResponse]:
     """Write the markers and wait for the replicas."""
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        # Kafka cannot build the batch, after it has written those before.
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
     groups: list[WritableTxnMarkerPartitionResult] = []

@@ -126,13 +126,11 @@ class HostedPartition:
 
     # Requests of clients and other brokers.
 
-    def append(
-        self, records: bytes, acks: int, now_ms: int, *, is_verified: bool = False, starts_at_zero: bool = False
-    ) -> Appended:
+    def append(self, records: bytes, acks: int, now_ms: int, *, is_verified: bool = False) -> Appended:
         """Append a producer's batch as the leader. Raises LogError when it is refused; nothing is written then.
 
         The first batch of a transaction must be `is_verified`: the coordinator has this partition in the transaction
-        (KIP-890). For `starts_at_zero` see `Producers.check`.
+        (KIP-890).
         """
         log = self.log
         self._refuse(self.state.check_append(acks))
@@ -140,13 +138,10 @@ class HostedPartition:
         if len(headers) != 1:
             raise LogError(error_codes.INVALID_RECORD, f"exactly one record batch is expected, not {len(headers)}")
         header = headers[0]
-        is_new = header.is_transactional and not self.producers.is_in_transaction(header.producer_id)
-        written = self.producers.check(header, starts_at_zero=starts_at_zero and is_new)
+        written = self.producers.check(header, is_verified=is_verified)
         if written is not None:
             end_offset = written[0] + header.last_offset - header.base_offset + 1
             return Appended(written[0], end_offset, log.start_offset, written[1])
-        if is_new and not is_verified:
-            raise LogError(error_codes.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
         log.config = self._settings().log
         base_offset, end_offset = log.append_as_leader(records, self.state.leader_epoch, now_ms)
         self.producers.written(header._replace(base_offset=base_offset, last_offset=end_offset - 1))

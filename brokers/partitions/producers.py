@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader
@@ -66,12 +67,24 @@ class Producer:
         self.timestamp_ms = timestamp_ms
 
 
+@dataclass(slots=True, eq=False)
+class Verification:
+    """A verification with the transaction's coordinator (VerificationStateEntry): the transaction may begin with it.
+
+    `lowest_sequence` is that of the first batch that was to be verified in this epoch: later ones must wait for it.
+    """
+
+    epoch: int
+    lowest_sequence: int
+    starts_at_zero: bool
+
+
 class Producers:
     """The producers of one partition by id. `aborted` are its aborted transactions, in the order of their markers."""
 
     def __init__(self) -> None:
         self.aborted: list[Ended] = []
-        self._verifications: dict[int, object] = {}
+        self._verifications: dict[int, Verification] = {}
         self._producers: OrderedDict[int, Producer] = OrderedDict()
         # In the order of their first offsets.
         self._open: OrderedDict[int, int] = OrderedDict()
@@ -87,14 +100,20 @@ class Producers:
         """Return True if the producer has an open transaction here, of this epoch if one is given."""
         return producer_id in self._open and epoch in (None, self._producers[producer_id].epoch)
 
-    def begin_verification(self, producer_id: int) -> object:
-        """Return the guard of a verification with the coordinator (VerificationGuard): a marker makes it void."""
-        guard = self._verifications.setdefault(producer_id, object())
-        if len(self._verifications) > PRODUCERS_MAX:
-            del self._verifications[next(iter(self._verifications))]
-        return guard
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool = False
+    ) -> Verification:
+        """Return the guard of a verification with the coordinator; a marker makes it void."""
+        found = self._verifications.get(producer_id)
+        if found is None:
+            found = self._verifications[producer_id] = Verification(epoch, sequence, starts_at_zero)
+            if len(self._verifications) > PRODUCERS_MAX:
+                del self._verifications[next(iter(self._verifications))]
+        elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest_sequence):
+            found.epoch, found.lowest_sequence = epoch, sequence
+        return found
 
-    def is_verified(self, producer_id: int, guard: object) -> bool:
+    def is_verified(self, producer_id: int, guard: Verification | None) -> bool:
         """Return True if no transaction of the producer has ended since the verification began."""
         return guard is not None and self._verifications.get(producer_id) is guard
 
@@ -114,26 +133,33 @@ class Producers:
         first_open = next(iter(self._open.values()), high_watermark)
         return min(first_open, min((each.first_offset for each in self._ended), default=first_open))
 
-    def check(self, header: BatchHeader, *, starts_at_zero: bool = False) -> tuple[int, int] | None:
+    def check(self, header: BatchHeader, *, is_verified: bool = True) -> tuple[int, int] | None:
         """Return (offset, timestamp) of an earlier write of this batch, None when it is new and may be appended.
 
-        LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE. An unknown (or expired)
-        producer may start with any sequence, as in Kafka, except in transactions of version 2 (`starts_at_zero`).
+        LogError: INVALID_TXN_STATE for a transaction that begins without being verified, INVALID_PRODUCER_EPOCH,
+        OUT_OF_ORDER_SEQUENCE_NUMBER. An unknown (or expired) producer may start with any sequence, as in Kafka, except
+        in transactions of version 2, and with the lowest that was verified.
         """
-        producer = self._producers.get(header.producer_id)
         if header.producer_id < 0:
             return None
+        producer = self._producers.get(header.producer_id)
         first = header.base_sequence
-        if producer is None:
-            if starts_at_zero and first != 0:
-                raise _out_of_order(header.producer_id, first, -1)
-            return None
         last = _after(first, header.last_offset - header.base_offset)
-        if header.producer_epoch == producer.epoch:
+        if producer is not None and header.producer_epoch == producer.epoch:
             for written in producer.batches:
                 if (written.first_sequence, written.last_sequence) == (first, last):
                     return written.base_offset, written.max_timestamp_ms
-        _check_epoch(header.producer_id, header.producer_epoch, producer)
+        if header.is_transactional and not is_verified and not self.is_in_transaction(header.producer_id):
+            raise LogError(error_codes.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        if producer is not None:
+            _check_epoch(header.producer_id, header.producer_epoch, producer)
+        verification = self._verifications.get(header.producer_id)
+        if verification is not None and producer is None and verification.starts_at_zero and first != 0:
+            raise _out_of_order(header.producer_id, first, -1)
+        if verification is not None and first > verification.lowest_sequence:
+            raise _out_of_order(header.producer_id, first, verification.lowest_sequence)
+        if producer is None:
+            return None
         expected = 0
         if header.producer_epoch == producer.epoch and producer.batches:
             expected = _after(producer.last_sequence, 1)

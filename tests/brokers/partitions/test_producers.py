@@ -161,9 +161,33 @@ def test_other_batches_are_refused_while_a_transaction_is_open() -> None:
 
 
 def test_version_2_of_transactions_begins_with_sequence_0() -> None:
+    producers = Producers()
+    producers.begin_verification(7, 0, 1, starts_at_zero=True)
     with pytest.raises(LogError) as refused:
-        Producers().check(header(1), starts_at_zero=True)
+        producers.check(header(1))
     assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batch_with_the_lowest_verified_sequence_comes_first() -> None:
+    producers = Producers()
+    for sequence in (4, 2, 6):
+        producers.begin_verification(7, 0, sequence)
+    for sequence in (4, 6):
+        with pytest.raises(LogError) as refused:
+            producers.check(header(sequence))
+        assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert producers.check(header(2)) is None
+    producers.begin_verification(7, 1, 5)
+    assert producers.check(header(5)) is None
+
+
+def test_marker_makes_a_verification_void() -> None:
+    producers = Producers()
+    guard = producers.begin_verification(7, 0, 0)
+    assert producers.is_verified(7, guard)
+    producers.written(header(0), Marker(7, 0, 3, True))
+    assert not producers.is_verified(7, guard)
+    assert not producers.is_verified(7, None)
 
 
 @pytest.mark.parametrize("is_commit", [True, False])

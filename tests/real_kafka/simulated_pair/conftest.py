@@ -110,9 +110,9 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module", params=["mockraft", "kafka"])
 def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaCluster]) -> Iterator[Pair]:
-    # Partitions of groups for both.
-    offsets = {"offsets.topic.num.partitions": "2"}
-    cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,), broker_properties=offsets)
+    # Partitions of groups and transactional ids for both.
+    coordinated = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "3"}
+    cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,), broker_properties=coordinated)
     real = cluster.brokers[REAL]
     properties = {key: value for key, value in real.properties.items() if key not in ITS_OWN}
     with SimulatedBroker.sync(

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.apis.find_coordinator import java_hash
 from mockraft.kafka.processes import KafkaTool
 from mockraft.wire import error_codes, json_form
+from mockraft.wire.java_values import hash_code
 from mockraft.wire.message import Message
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -108,7 +108,7 @@ async def groups(pair: Any) -> Groups:
     ids: dict[int, str] = {}
     while len(ids) < 2:
         name = next(names)
-        ids.setdefault(LEADERS[(java_hash(name) & 0x7FFFFFFF) % len(LEADERS)], name)
+        ids.setdefault(LEADERS[abs(hash_code(name)) % len(LEADERS)], name)
     for which, name in ids.items():
         # The coordinator loads the partition.
         async with asyncio.timeout(40):

@@ -18,16 +18,14 @@ pytestmark = pytest.mark.real_kafka
 REAL, SIMULATED = 1, 2
 NOT_SERVED = {
     "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
-    "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
-    "WriteTxnMarkers", "TxnOffsetCommit", "DescribeProducers", "DescribeTransactions", "ListTransactions",
     "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "InitializeShareGroupState",
     "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
     "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
 }  # fmt: skip
-"""APIs of a broker with coordinators of transactions and of the newer kinds of groups."""
+"""APIs of a broker with coordinators of the newer kinds of groups."""
 
-FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch", "DeleteGroups"}
-"""Not the version that names topics by their ids, or explains refusals."""
+FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch", "DeleteGroups", "ListTransactions"}
+"""Not the version that names topics by their ids, explains refusals, or has a pattern."""
 
 
 def asked(name: str, version: int, **fields: Any) -> Any:
