@@ -142,8 +142,11 @@ class GroupCoordinator:
             self._apply(found)
 
     def loaded(self, index: int) -> None:
-        """Coordinate the partition's groups."""
+        """Coordinate the partition's groups; those without an offset were deleted."""
         self._uncommitted.setdefault(index, {})
+        for group_id in [name for name, group in self.groups.groups.items() if group.is_idle]:
+            if self.log.partition_of(group_id) == index:
+                del self.groups.groups[group_id]
 
     def unloaded(self, index: int) -> None:
         """Forget the partition's groups; the members' waiting requests are refused."""

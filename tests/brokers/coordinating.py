@@ -95,6 +95,7 @@ class Coordinating:
         self.transactions = TransactionCoordinator(core, replicas, ids, lambda: None)
         self.verifier = Verifier(core, replicas, self.transactions.log, 30_000, lambda: None)
         self.hosts.changed = self._changed
+        self.transactions.start()
 
     def follow_metadata(self) -> None:
         """Apply what the image says, and what follows from it."""
