@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ class Hosts:
         self.image = image
         self.partitions: dict[tuple[bytes, int], HostedPartition] = {}
         self.logs: dict[tuple[bytes, int], ReplicaLog] = {}
-        self.changed = lambda: None
+        self.changed: Callable[[], None] = lambda: None
 
     def follow_metadata(self) -> None:
         """Lead or follow what the image says."""

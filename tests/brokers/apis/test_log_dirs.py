@@ -44,6 +44,7 @@ async def broker(cluster: Any) -> AsyncIterator[SimulatedBroker]:
     node = broker.node
     assert node.replicas is not None
     assert node.forwarding is not None
+    assert node.coordinators is not None
     view = view_of(node, node.replicas, node.movers, node.forwarding, node.coordinators)
     cluster.simulated, cluster.broker, cluster.image = broker, view, broker.image
     broker.image.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))

@@ -46,7 +46,7 @@ class Led(Coordinating):
 
     def create(self, name: str, *, isr: tuple[int, ...] = (1,)) -> None:
         self.apply(TopicRecord(name=name, topic_id=IDS[name]))
-        fields = {
+        fields: Any = {
             "replicas": [1, 2],
             "isr": list(isr),
             "leader": 1,

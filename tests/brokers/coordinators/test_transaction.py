@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.transaction import (
@@ -22,7 +24,7 @@ NEW = Transaction(7, 60_000)
 PARTITIONS = frozenset((ORDERS,))
 
 
-def known(state: TransactionState, **fields: object) -> Transaction:
+def known(state: TransactionState, **fields: Any) -> Transaction:
     """A transaction of producer 7 in epoch 4."""
     partitions = frozenset() if state in ENDED else PARTITIONS
     base = Transaction(7, 60_000, producer_epoch=4, last_producer_epoch=3, state=state, partitions=partitions)

@@ -233,10 +233,14 @@ def coordinated_name(prefix: str, leaders: tuple[int, ...], which: int) -> str:
 
 def initializing(timeout_ms: int = TIMEOUT_MS, *, goes_on: bool = False, epochs_ago: int = 0) -> Make:
     def make(side: Side) -> InitProducerIdRequest:
-        given = {"producer_id": side.producer_id, "producer_epoch": side.epoch - epochs_ago} if goes_on else {}
+        given: Any = {"producer_id": side.producer_id, "producer_epoch": side.epoch - epochs_ago} if goes_on else {}
         return InitProducerIdRequest(transactional_id=side.transactional_id, transaction_timeout_ms=timeout_ms, **given)
 
     return make
+
+
+def constantly(request: Message) -> Make:
+    return lambda _side: request
 
 
 def adding(*indexes: int, topic: str | None = None, version: int = 3, id_by: int = 0, epoch_by: int = 0) -> Make:
@@ -395,17 +399,17 @@ async def test_producers_are_initialized(transactions: Transactions, version: in
         return
     for epochs_ago in (0, 1, 1, 5, -3):
         await transactions.same(initializing(goes_on=True, epochs_ago=epochs_ago), version)
-    for fields in ({"producer_id": 5}, {"producer_epoch": 5}):
-        await transactions.same(
-            lambda _, fields=fields: InitProducerIdRequest(transactional_id=None, **fields), version
-        )
+    halves: list[Any] = [{"producer_id": 5}, {"producer_epoch": 5}]
+    for half in halves:
+        await transactions.same(constantly(InitProducerIdRequest(transactional_id=None, **half)), version)
 
 
 @pytest.mark.parametrize("version", range(4))
 async def test_partitions_are_added(transactions: Transactions, version: int) -> None:
     await transactions.same(adding(0, version=version), version)  # an unknown id
     await transactions.initialize()
-    for by in ({"id_by": 1000}, {"epoch_by": 1}, {"epoch_by": -1}):
+    bys: list[Any] = [{"id_by": 1000}, {"epoch_by": 1}, {"epoch_by": -1}]
+    for by in bys:
         await transactions.same(adding(0, version=version, **by), version)
     await transactions.same(adding(0, 7, version=version), version)
     await transactions.same(adding(0, version=version, topic="none"), version)
@@ -421,7 +425,8 @@ async def test_brokers_verify_and_add_partitions(transactions: Transactions, ver
     await transactions.initialize()
     await transactions.same(adding(-1, -2, version=version), version)
     await transactions.same(adding(0, version=version), version)
-    for by in ({}, {"id_by": 1000}, {"epoch_by": 1}):
+    bys: list[Any] = [{}, {"id_by": 1000}, {"epoch_by": 1}]
+    for by in bys:
         await transactions.same(adding(-1, -2, version=version, **by), version)
     await expect_same_everywhere(transactions)
 
@@ -537,8 +542,8 @@ async def test_ids_of_another_coordinator_are_refused(transactions: Transactions
 async def test_both_name_the_same_coordinators(pair: Any, transactions: Transactions, version: int) -> None:
     for kind, names in ((0, ("a", "b", "Köln", "")), (1, ("a", "b", "Köln", "x" * 200))):
         for name in names:
-            keys = {"coordinator_keys": [name]} if version >= 4 else {"key": name}
-            fields = {"key_type": kind} if version >= 1 else {}
+            keys: Any = {"coordinator_keys": [name]} if version >= 4 else {"key": name}
+            fields: Any = {"key_type": kind} if version >= 1 else {}
             if kind == 0 or version >= 1:
                 await pair.same(FindCoordinatorRequest(**keys, **fields), version, without_words)
 
