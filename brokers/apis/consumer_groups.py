@@ -1,7 +1,7 @@
 """JoinGroup (11), SyncGroup (14), Heartbeat (12), LeaveGroup (13): members of consumer groups.
 
 The classic group protocol with the wire changes of KIP-62, KIP-345 (an instance id only names a member), KIP-394
-(member ids are assigned first), KIP-559 and KIP-709 (several groups). The groups are in `brokers.consumer_groups`.
+(member ids are assigned first) and KIP-559. The groups are in `brokers.coordinators.consumer_groups`.
 """
 
 from __future__ import annotations
