@@ -55,6 +55,8 @@ public class ControllerServer {
         // Callers then wait until every broker's own metadata cache has all brokers, which is the same condition.
         Mockito.doAnswer(call -> CompletableFuture.completedFuture(null)).when(controller).waitForReadyBrokers(
                 Mockito.anyInt());
+        Mockito.doAnswer(call -> CompletableFuture.completedFuture(process.log().topicIds())).when(controller)
+                .findAllTopicIds(Mockito.any());
         Mockito.doAnswer(call -> process.port()).when(socketServer).boundPort(Mockito.any(ListenerName.class));
 
         Mockito.doReturn(config).when(socketServer).config();

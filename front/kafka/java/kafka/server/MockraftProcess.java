@@ -79,7 +79,7 @@ final class MockraftProcess {
             throw new IOException(String.join(" ", command) + " did not start: " + line + "; its log is " + logFile().file());
         }
         try {
-            uncleanElections = new UncleanElections(dataDir());
+            uncleanElections = new UncleanElections(log());
         } catch (ReflectiveOperationException error) {
             throw new IOException(error);
         }
@@ -147,9 +147,15 @@ final class MockraftProcess {
         return options;
     }
 
-    /** Beside what the harness has formatted for Kafka's controller; it is there as long as the harness's own. */
+    /** What the harness has formatted, if that has the voters of a dynamic quorum, else a folder beside it. */
     private Path dataDir() {
-        return Path.of(config.metadataLogDir(), "mockraft");
+        Path formatted = Path.of(config.metadataLogDir());
+        boolean isDynamic = config.originals().get("controller.quorum.voters") == null;
+        return isDynamic ? formatted : formatted.resolve("mockraft");
+    }
+
+    MetadataLog log() {
+        return new MetadataLog(dataDir());
     }
 
     private SecurityProtocol securityProtocol() {
