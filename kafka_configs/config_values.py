@@ -62,12 +62,19 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def parse_all(resource_type: int, values: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> dict[str, Any]:
+def parse_all(
+    resource_type: int,
+    values: Mapping[str, str],
+    of: Release = DEFAULT_RELEASE,
+    defaults: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Parse and check every key's value, given or default, in the order of the keys. Raises ApiError at once.
 
+    `defaults` are parsed values of all keys, in place of Kafka's.
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.
     """
-    defaults = _defaults(resource_type, of)
+    if defaults is None:
+        defaults = _defaults(resource_type, of)
     if not values:
         return {**defaults}
     return {

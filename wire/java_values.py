@@ -98,6 +98,8 @@ def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tup
     entries that it made room for, if that was more than there are (BaseHashTable.baseAddOrReplace makes room for one
     more even if it only replaces an entry).
     """
+    if len(entries) < 2:
+        return [*entries.items()]
     slots = 2
     while max(len(entries), size_max) * 3 > slots * 4:
         slots *= 2

@@ -52,10 +52,11 @@ def changed(
     """Change the configs of resources in one batch; `change` makes the records of one with its values or changes."""
     outcomes: Outcomes = []
     records: list[RecordAt] = []
+    node = configs.validating_node(controller)
     for resource, wanted in resources.items():
         try:
             check_configs(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
-            records += change(controller, *resource, wanted, forwarded=ctx.forwarded)
+            records += change(controller, *resource, wanted, node, forwarded=ctx.forwarded)
             outcomes.append((resource, None))
         except configs.BrokenOperationError:
             raise

@@ -1,6 +1,7 @@
 """Properties of server.properties that a controller has no option for (`server_properties`)."""
 
 import pytest
+from mockraft.kafka_configs import config_values
 from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC
 from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
@@ -9,6 +10,7 @@ from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change, static_configs
 from mockraft.server.server_properties import fields_and_others
 from mockraft.wire import error_codes
+from mockraft.wire.messages import alter_configs_request as alter_configs
 
 from ..configs import config_record
 from ..conftest import Cluster
@@ -19,7 +21,9 @@ LONGEST = "group.streams.max.heartbeat.interval.ms"
 
 def alter(cluster: Cluster, kind: int, name: str, **values: str) -> None:
     changes = {key.replace("_", "."): Change(SET, value) for key, value in values.items()}
-    configs.alter_resource(cluster.controller, kind, name, changes, is_new=True)
+    configs.alter_resource(
+        cluster.controller, kind, name, changes, configs.validating_node(cluster.controller), is_new=True
+    )
 
 
 def reason(cluster: Cluster, kind: int, name: str, **values: str) -> str:
@@ -52,6 +56,19 @@ def test_topics_without_a_value_have_the_controllers(new_cluster: type[Cluster])
     assert "min.compaction.lag.ms (7) >" in reason(cluster, TOPIC, "t", max_compaction_lag_ms="6")
     cluster.write(config_record(BROKER, "", "log.cleaner.min.compaction.lag.ms", "5"))
     alter(cluster, TOPIC, "t", max_compaction_lag_ms="6")
+
+
+def test_the_controllers_values_are_parsed_once_for_a_request(
+    new_cluster: type[Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """65,536 topics in one request would otherwise keep all others waiting for seconds."""
+    cluster = new_cluster(server_properties={"log.retention.hours": "2"})
+    parsed: list[str] = []
+    parse = config_values.parse
+    monkeypatch.setattr(config_values, "parse", lambda key, text: [parsed.append(key.name), parse(key, text)][1])
+    resources = [alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=f"t{n}") for n in range(50)]
+    assert len(cluster.ask(alter_configs.AlterConfigsRequest(resources=resources), 2).responses) == 50
+    assert 0 < parsed.count("retention.ms") <= 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ Broker configs are checked by the broker that forwards them; here only the broke
 
 import re
 from collections.abc import Container, Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC
@@ -56,12 +58,34 @@ _BOUNDED_IF_SET: Final = frozenset(f"{kind}.assignment.interval.ms" for kind in 
 """Keys that are only compared where the group itself has a value (KAFKA-20337)."""
 
 
-class Node(NamedTuple):
-    """The controller that validates: its release, its static configs, and those with dynamic configs over them."""
+@dataclass(frozen=True)
+class Node:
+    """The controller that validates: its release, its static configs, and those with dynamic configs over them.
+
+    Made once for each request: what follows from it is worked out once for all resources.
+    """
 
     of: Release = DEFAULT_RELEASE
-    static: Mapping[str, str] = {}
-    current: Mapping[str, str] = {}
+    static: Mapping[str, str] = field(default_factory=dict)
+    current: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def topic_defaults(self) -> Mapping[str, str]:
+        """Values of topics that have none of their own, where they are the controller's (extractLogConfigMap)."""
+        found = {}
+        for name, synonyms in config_keys.topic_synonyms(self.of).items():
+            strongest = next((each for each in synonyms if each.name in self.current), None)
+            if strongest is not None:
+                found[name] = converted(self.current[strongest.name], strongest.factor)
+        return found
+
+    @cached_property
+    def parsed_topic_defaults(self) -> Mapping[str, Any] | None:
+        """All values of a topic without configs; None if one is refused, which a topic's own value may replace."""
+        try:
+            return parse_all(TOPIC, self.topic_defaults, self.of)
+        except ApiError:
+            return None
 
 
 ANY_NODE: Final = Node()
@@ -88,7 +112,7 @@ def validate_topic(
 ) -> None:
     """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies.
 
-    Values that the topic does not have are the controller's (KafkaConfig.extractLogConfigMap).
+    Values that the topic does not have are the controller's.
     """
     of = node.of
     if not name:
@@ -98,7 +122,10 @@ def validate_topic(
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
     for unknown in _unknown(config_keys.keys(TOPIC, of), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    values = parse_all(TOPIC, {**_topic_defaults(node), **configs}, of)
+    if node.parsed_topic_defaults is None:
+        values = parse_all(TOPIC, {**node.topic_defaults, **configs}, of)
+    else:
+        values = parse_all(TOPIC, configs, of, node.parsed_topic_defaults)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(
@@ -110,15 +137,6 @@ def validate_topic(
         is_system_enabled=node.static.get(remote_storage_rules.SYSTEM_ENABLE, "").lower() == "true",
         of=of,
     )
-
-
-def _topic_defaults(node: Node) -> dict[str, str]:
-    found = {}
-    for name, synonyms in config_keys.topic_synonyms(node.of).items():
-        strongest = next((each for each in synonyms if each.name in node.current), None)
-        if strongest is not None:
-            found[name] = converted(node.current[strongest.name], strongest.factor)
-    return found
 
 
 def validate_broker_name(name: str) -> None:

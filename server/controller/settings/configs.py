@@ -91,21 +91,22 @@ def alter_resource(
     resource_type: int,
     name: str,
     changes: Mapping[str, Change],
+    node: config_rules.Node,
     *,
     is_new: bool = False,
     forwarded: bool = False,
 ) -> list[RecordAt]:
     """Return the ConfigRecords for changes of one resource, without ClearElrRecords.
 
-    A broker's values are written even if unchanged, so that it reloads them. `is_new` skips the check that the
-    resource exists. ApiError with the code of the first broken rule.
+    A broker's values are written even if unchanged, so that it reloads them. `node` is the `validating_node` of the
+    request. `is_new` skips the check that the resource exists. ApiError with the code of the first broken rule.
     """
     current = controller.image.configs.get((resource_type, name), {})
     wanted = [
         (key, _changed(controller, resource_type, key, change, current.get(key)))
         for key, change in in_hash_map_order(changes)
     ]
-    return _checked_records(controller, resource_type, name, wanted, changes, is_new=is_new, forwarded=forwarded)
+    return _checked_records(controller, resource_type, name, wanted, changes, node, is_new=is_new, forwarded=forwarded)
 
 
 def replace_resource(
@@ -113,6 +114,7 @@ def replace_resource(
     resource_type: int,
     name: str,
     values: Mapping[str, str | None],
+    node: config_rules.Node,
     *,
     forwarded: bool = False,
 ) -> list[RecordAt]:
@@ -120,7 +122,7 @@ def replace_resource(
     current = controller.image.configs.get((resource_type, name), {})
     wanted = in_hash_map_order(values)
     wanted += [(key, None) for key, _ in in_timeline_map_order(current) if key not in values]
-    return _checked_records(controller, resource_type, name, wanted, values, is_new=False, forwarded=forwarded)
+    return _checked_records(controller, resource_type, name, wanted, values, node, is_new=False, forwarded=forwarded)
 
 
 def _checked_records(
@@ -129,6 +131,7 @@ def _checked_records(
     name: str,
     wanted: Iterable[tuple[str, str | None]],
     named: Container[str],
+    node: config_rules.Node,
     *,
     is_new: bool,
     forwarded: bool,
@@ -146,7 +149,7 @@ def _checked_records(
             after.pop(record.name, None)
         else:
             after[record.name] = record.value
-    config_rules.validate(resource_type, name, after, current, _validating_node(controller))
+    config_rules.validate(resource_type, name, after, current, node)
     if not is_new:
         _check_existence(controller, resource_type, name)
     # The policy does not see keys that AlterConfigs removes by omission (KAFKA-14195).
@@ -199,7 +202,8 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
     return found
 
 
-def _validating_node(controller: "ControllerContext") -> config_rules.Node:
+def validating_node(controller: "ControllerContext") -> config_rules.Node:
+    """Return the controller's own configs, for all resources of a request."""
     current: dict[str, str] = {}
     for values, _ in reversed(_layers(controller).values):
         current.update(values)

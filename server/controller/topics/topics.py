@@ -11,6 +11,7 @@ from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.settings import configs
+from mockraft.server.controller.settings.config_rules import Node
 from mockraft.server.controller.settings.configs import Change, EffectiveConfig
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.settings.policies import NewTopic, ask
@@ -58,10 +59,11 @@ def create_topics(
         _check_total_partitions(controller, topics)
     results: dict[str, CreatedTopic | ApiError] = dict(_invalid_names(controller, topics))
     records: list[RecordAt] = []
+    node = configs.validating_node(controller)
     for topic in topics:
         if topic.name not in results:
             try:
-                results[topic.name], topic_records = _create_topic(controller, topic, forwarded, quota)
+                results[topic.name], topic_records = _create_topic(controller, topic, node, forwarded, quota)
                 records += topic_records
             except configs.BrokenOperationError:
                 raise
@@ -132,7 +134,7 @@ def _invalid_names(controller: ControllerContext, topics: Sequence[CreatableTopi
 
 
 def _create_topic(
-    controller: ControllerContext, topic: CreatableTopic, forwarded: bool, quota: MutationQuota
+    controller: ControllerContext, topic: CreatableTopic, node: Node, forwarded: bool, quota: MutationQuota
 ) -> tuple[CreatedTopic, list[RecordAt]]:
     null_configs = [config.name for config in topic.configs if config.value is None]
     if null_configs:
@@ -142,7 +144,7 @@ def _create_topic(
     records: list[RecordAt] = []
     if own:
         changes = {name: Change(Operation.SET, value) for name, value in own.items()}
-        records = configs.alter_resource(controller, TOPIC, topic.name, changes, is_new=True, forwarded=forwarded)
+        records = configs.alter_resource(controller, TOPIC, topic.name, changes, node, is_new=True, forwarded=forwarded)
         records += configs.clear_elr_records(controller, records)
     partitions = _assigned(controller, topic) if topic.assignments else _placed(controller, topic)
     _check_policy(controller, topic, own, partitions)

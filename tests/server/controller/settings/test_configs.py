@@ -20,7 +20,7 @@ from ....conftest import Cluster
 def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
     """Changes of a resource: keys with `_` for `.`, values as (operation, value). Returns {key: new value}."""
     asked = {key.replace("_", "."): Change(*change) for key, change in changes.items()}
-    records = configs.alter_resource(cluster.controller, kind, name, asked)
+    records = configs.alter_resource(cluster.controller, kind, name, asked, configs.validating_node(cluster.controller))
     return {record.name: record.value for record, _ in records}
 
 
