@@ -99,7 +99,7 @@ def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tup
     more even if it only replaces an entry).
     """
     if len(entries) < 2:
-        return [*entries.items()]
+        return list(entries.items())
     slots = 2
     while max(len(entries), size_max) * 3 > slots * 4:
         slots *= 2

@@ -1,8 +1,10 @@
 """Properties of server.properties that a controller has no option for (`server_properties`)."""
 
+from typing import Any
+
 import pytest
 from mockraft.kafka_configs import config_values
-from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC
+from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC, ConfigKey
 from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
@@ -64,8 +66,13 @@ def test_the_controllers_values_are_parsed_once_for_a_request(
     """65,536 topics in one request would otherwise keep all others waiting for seconds."""
     cluster = new_cluster(server_properties={"log.retention.hours": "2"})
     parsed: list[str] = []
-    parse = config_values.parse
-    monkeypatch.setattr(config_values, "parse", lambda key, text: [parsed.append(key.name), parse(key, text)][1])
+
+    def parse(key: ConfigKey, text: str | None) -> Any:
+        parsed.append(key.name)
+        return parse_one(key, text)
+
+    parse_one = config_values.parse
+    monkeypatch.setattr(config_values, "parse", parse)
     resources = [alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=f"t{n}") for n in range(50)]
     assert len(cluster.ask(alter_configs.AlterConfigsRequest(resources=resources), 2).responses) == 50
     assert 0 < parsed.count("retention.ms") <= 2
