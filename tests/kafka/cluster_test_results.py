@@ -120,12 +120,13 @@ def verdicts(name: str, controllers: Mapping[ControllerKind, Mapping[str, Kept]]
 def as_markdown(results: Results) -> str:
     """Return a section of the page: a row for each class, the tests that do not pass, the classes without results."""
     columns = get_args(Verdict)
+    known = set(read(TEST_CLASSES_VERSION)["classes"])
     judged = {name: verdicts(name, controllers) for name, controllers in results["classes"].items()}
     run = {name: tests for name, tests in sorted(judged.items()) if tests}
     counts = {name: Counter(tests.values()) for name, tests in run.items()}
     total = sum(counts.values(), Counter[str]())
     rows = [("all", total), *counts.items()]
-    head = f"### Kafka {results['version']}\n\n{len(run)} of {len(judged)} classes, {results['date']}."
+    head = f"### Kafka {results['version']}\n\n{len(run)} of {len(known)} classes, {results['date']}."
     table = [f"| class | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
     table += [f"| {_short(name)} | {' | '.join(str(count[each] or '') for each in columns)} |" for name, count in rows]
     others = [
@@ -135,10 +136,12 @@ def as_markdown(results: Results) -> str:
         if found != "passes" and "combined node" not in _error(results, name, test)
     ]
     listed = ["| test | verdict | on mockraft |", "| --- | --- | --- |", *others]
-    missing = ", ".join(_short(name) for name in sorted(set(judged) - set(run) - set(results["unlinked"])))
+    missing = ", ".join(_short(name) for name in sorted(known - set(run) - set(results["unlinked"])))
     left = [f"Not run yet, or not to the end: {missing}."] if missing else []
     unlinked = Counter(results["unlinked"].values())
-    left += [f"{count} classes do not link with {results['version']}: `{error}`." for error, count in unlinked.items()]
+    if unlinked:
+        reasons = ", ".join(f"{count} by `{error}`" for error, count in unlinked.most_common())
+        left.append(f"{unlinked.total()} classes do not link with {results['version']}: {reasons}.")
     return "\n".join([head, "", *table, "", *listed, *(line for each in left for line in ("", each))])
 
 
