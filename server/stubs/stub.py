@@ -25,6 +25,7 @@ from mockraft.server.stubs.actions import (
 )
 from mockraft.server.stubs.endings import Blackhole, DisconnectOn, Drop, Reset
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.fault_proxy import is_rule, read_rule
 from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import Match, keywords
 from mockraft.server.stubs.plan import Plan
@@ -229,9 +230,14 @@ class Stub:
 
     @classmethod
     def from_json(cls, tree: Json) -> Stub:
-        """Read a stub from JSON, ignoring what only a live one has. Raise StubError that names the field."""
+        """Read a stub, or a rule of Kafka's fault proxy, from JSON, ignoring what only a live stub has.
+
+        Raise StubError that names the field.
+        """
         if not isinstance(tree, Mapping):
             raise StubError(f"expected an object, got {tree!r}")
+        if is_rule(tree):
+            return read_rule(tree, cls.from_json)
         for name in tree:
             if name not in _FIELDS and name not in _READ_ONLY:
                 raise StubError(unknown("field of a stub", name, _FIELDS), str(name))

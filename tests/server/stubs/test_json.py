@@ -161,6 +161,13 @@ def test_python_only_parts_are_shown_but_not_loaded() -> None:
             "actions[0].answers[1].isFencd",
             "did you mean isFenced?",
         ),
+        ({"injectError": "FETCH", "once": True}, "injectError", "expected [apiKey, error]"),
+        ({"injectError": ["FETC", "NOT_CONTROLLER"]}, "injectError", "did you mean Fetch?"),
+        ({"injectError": ["FETCH", "NOT_CONTROLER"]}, "injectError", "did you mean NOT_CONTROLLER"),
+        ({"delayOn": ["FETCH", 5], "times": 0}, "times", "expected a number from 1 on"),
+        ({"delayOn": ["FETCH", 5], "forClient": 7}, "forClient", "7"),
+        ({"disconnectOn": "FETCH", "twice": True}, "twice", "there is no field"),
+        ({"blackholeClient": "raft", "match": {}}, "match", "no match beside it"),
     ],
 )
 def test_an_error_names_the_field(tree: Any, field: str, said: str) -> None:
@@ -168,3 +175,26 @@ def test_an_error_names_the_field(tree: Any, field: str, said: str) -> None:
         Stub.from_json(tree)
     assert said in str(refused.value)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [
+        (
+            {"injectError": ["BROKER_HEARTBEAT", "NOT_CONTROLLER"], "once": True},
+            stub("BrokerHeartbeat").once().inject_error("NOT_CONTROLLER"),
+        ),
+        (
+            {"delayOn": ["FETCH", 500], "forClient": "raft", "times": 2, "name": "slow"},
+            stub("Fetch", client_id__contains="raft").times(2).delay_on(500).named("slow"),
+        ),
+        (
+            {"disconnectOn": "ALTER_PARTITION", "withProbability": 0.5, "seed": 3},
+            stub("AlterPartition").with_probability(0.5, 3).pass_through().drop().disconnect_on(),
+        ),
+        ({"blackholeClient": "raft-client-1"}, stub(client_id__contains="raft-client-1").blackhole()),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+def test_a_rule_of_kafkas_fault_proxy_is_a_stub(rule: dict[str, Any], meant: Stub) -> None:
+    assert Stub.from_json(rule).to_json() == meant.to_json()
