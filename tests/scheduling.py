@@ -17,7 +17,7 @@ GROUPS = {
     "tests/documentation/pages/docs/captured_tables/": "spark",
     "tests/documentation/pages/docs/from_tcpdump_to_report/": "spark",
     "tests/documentation/pages/docs/spark/": "spark",
-    "tests/examples/test_junit_example.py": "junit",
+    "tests/languages/test_java.py": "java",
     "tests/admin_page/": "browser",
     "tests/spark_replay/report/test_in_a_browser.py": "browser",
 }

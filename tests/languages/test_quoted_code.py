@@ -10,7 +10,8 @@ pytestmark = pytest.mark.one_python
 
 SUFFIXES = {"go": ".go", "java": ".java", "ts": ".ts"}
 FOLDERS = ("clients", "examples")
-FILES = [path for each in FOLDERS for path in (ROOT / each).rglob("*.*") if "node_modules" not in path.parts]
+BUILT = {"build", "node_modules", "target"}
+FILES = [path for each in FOLDERS for path in (ROOT / each).rglob("*.*") if BUILT.isdisjoint(path.parts)]
 DOCUMENTS = [*sorted((ROOT / "docs").rglob("*.md")), *(path for path in FILES if path.suffix == ".md")]
 
 

@@ -1,0 +1,200 @@
+package io.github.mockraft;
+
+import io.github.mockraft.api.ApiClient;
+import io.github.mockraft.api.ApiException;
+import io.github.mockraft.api.FaultsApi;
+import io.github.mockraft.api.RequestsApi;
+import io.github.mockraft.api.StateApi;
+import io.github.mockraft.api.StubsApi;
+import io.github.mockraft.api.SystemApi;
+import io.github.mockraft.api.model.Action;
+import io.github.mockraft.api.model.Advance;
+import io.github.mockraft.api.model.Broker;
+import io.github.mockraft.api.model.Fault;
+import io.github.mockraft.api.model.Find;
+import io.github.mockraft.api.model.Health;
+import io.github.mockraft.api.model.Match;
+import io.github.mockraft.api.model.NewFault;
+import io.github.mockraft.api.model.NewStub;
+import io.github.mockraft.api.model.ReceivedRequest;
+import io.github.mockraft.api.model.Reset;
+import io.github.mockraft.api.model.Stub;
+import io.github.mockraft.api.model.Trigger;
+import io.github.mockraft.api.model.Verification;
+import io.github.mockraft.api.model.Verify;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * A running mockraft controller: {@link #launch} starts one in a process of its own, {@link #attach} uses one that runs.
+ *
+ * <p>Refused calls are {@link IllegalStateException}s with the server's text, failed verifications {@link
+ * AssertionError}s with the nearest requests. {@link #client} is for the rest of the HTTP API: {@code new
+ * RecordingsApi(mockraft.client())}.
+ */
+public final class Mockraft implements AutoCloseable {
+    private static final Duration VERIFY_TIMEOUT = Duration.ofSeconds(5);
+    private static final long REQUESTS_MAX = 1_000;
+
+    private final ApiClient client;
+    private final MockraftProcess process;
+    private final URI adminUrl;
+    private final Health health;
+
+    private Mockraft(URI adminUrl, String token, MockraftProcess process) {
+        this.adminUrl = adminUrl;
+        this.process = process;
+        client = new ApiClient();
+        client.setHttpClientBuilder(HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1));
+        client.updateBaseUri(adminUrl.toString());
+        if (token != null) {
+            client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + token));
+        }
+        health = call(() -> new SystemApi(client).getHealth());
+    }
+
+    /**
+     * Starts {@code mockraft serve} on free ports, with these further options. The environment's MOCKRAFT is the command,
+     * if it is set.
+     */
+    public static Mockraft launch(String... options) throws IOException {
+        MockraftProcess process = MockraftProcess.start(options);
+        return new Mockraft(process.adminUrl(), null, process);
+    }
+
+    /** Returns a controller that runs; the token is that of {@code --admin-token-file}, null for none. */
+    public static Mockraft attach(URI adminUrl, String token) {
+        return new Mockraft(adminUrl, token, null);
+    }
+
+    /** Returns the value of {@code controller.quorum.bootstrap.servers} and {@code bootstrap.controllers}. */
+    public String bootstrap() {
+        return health.getBootstrap();
+    }
+
+    /** Returns the id with which brokers format their directories. */
+    public String clusterId() {
+        return health.getClusterId();
+    }
+
+    /** Returns the address of the HTTP API and the live page. */
+    public URI adminUrl() {
+        return adminUrl;
+    }
+
+    /** Returns the client of the generated APIs. */
+    public ApiClient client() {
+        return client;
+    }
+
+    /** Serves matching requests with actions, in their order; see {@link Stubbing}. */
+    public Stub stub(Match match, Trigger trigger, Action... actions) {
+        return stub(new NewStub().match(match).trigger(trigger).actions(List.of(actions)));
+    }
+
+    /** Serves every matching request with actions. */
+    public Stub stub(Match match, Action... actions) {
+        return stub(match, null, actions);
+    }
+
+    /** Adds a stub with any of its fields: a scenario, a priority, a name. */
+    public Stub stub(NewStub stub) {
+        return call(() -> new StubsApi(client).addStub(stub));
+    }
+
+    /** Returns how often a stub has served. */
+    public long calls(Stub stub) {
+        return call(() -> new StubsApi(client).getStub(stub.getId())).getCalls();
+    }
+
+    /** Removes a stub; it need not have been used then. */
+    public void remove(Stub stub) {
+        run(() -> new StubsApi(client).removeStub(stub.getId()));
+    }
+
+    /** Returns the stubs that have never served. */
+    public List<Stub> unusedStubs() {
+        return call(() -> new StubsApi(client).listUnusedStubs()).getStubs();
+    }
+
+    /** Adds a network fault or a preset of the controller's misbehaviour. */
+    public Fault fault(NewFault fault) {
+        return call(() -> new FaultsApi(client).addFault(fault));
+    }
+
+    /** Verifies that exactly so many requests match, and waits up to five seconds for them. */
+    public void verify(long count, Match match) {
+        verify(new Verify().match(match).count(count), VERIFY_TIMEOUT);
+    }
+
+    /** Waits until so many requests match. */
+    public void await(long count, Match match, Duration timeout) {
+        verify(new Verify().match(match).atLeast(count), timeout);
+    }
+
+    private void verify(Verify wanted, Duration timeout) {
+        Verification found = call(() -> new RequestsApi(client).verifyRequests(wanted.withinMs(timeout.toMillis())));
+        if (!found.getVerified()) {
+            throw new AssertionError(found.getReport());
+        }
+    }
+
+    /** Returns the matching requests with their bodies, oldest first. */
+    public List<ReceivedRequest> requests(Match match) {
+        Find find = new Find().match(match).summary(false).limit(REQUESTS_MAX);
+        return call(() -> new RequestsApi(client).findRequests(find)).getRequests();
+    }
+
+    /** Returns the registered brokers, by id. */
+    public List<Broker> brokers() {
+        return call(() -> new StateApi(client).listBrokers()).getBrokers();
+    }
+
+    /** Ends a broker's session: it is fenced until its next heartbeat. */
+    public Broker expireSession(int brokerId) {
+        return call(() -> new StateApi(client).expireBrokerSession(brokerId));
+    }
+
+    /** Moves the time of a controller that was started with {@code --virtual-clock}. */
+    public void advanceClock(Duration by) {
+        call(() -> new SystemApi(client).advanceClock(new Advance().ms(by.toMillis())));
+    }
+
+    /** Removes stubs, faults and requests, as between two tests. */
+    public void reset() {
+        run(() -> new SystemApi(client).reset(new Reset()));
+    }
+
+    @Override
+    public void close() {
+        if (process != null) {
+            process.close();
+        }
+    }
+
+    private interface Call<T> {
+        T run() throws ApiException;
+    }
+
+    private interface Command {
+        void run() throws ApiException;
+    }
+
+    private static void run(Command command) {
+        call(() -> {
+            command.run();
+            return null;
+        });
+    }
+
+    private static <T> T call(Call<T> call) {
+        try {
+            return call.run();
+        } catch (ApiException refused) {
+            throw new IllegalStateException(refused.getMessage(), refused);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.github.mockraft;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** A mockraft process; it ends with this one, because it watches its standard input. */
+record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
+    private static final Pattern READY = Pattern.compile("mockraft ready bootstrap=\\S+ .*admin=(\\S+)");
+    private static final long STOP_TIMEOUT_S = 20;
+
+    static MockraftProcess start(String... options) throws IOException {
+        List<String> command = new ArrayList<>(List.of(System.getenv().getOrDefault("MOCKRAFT", "mockraft").split(" ")));
+        command.addAll(List.of("serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"));
+        command.addAll(List.of(options));
+        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        BufferedReader output = process.inputReader();
+        String line = output.readLine();
+        Matcher ready = READY.matcher(line == null ? "" : line);
+        if (!ready.matches()) {
+            process.destroyForcibly();
+            throw new IOException(String.join(" ", command) + " did not start; its output: " + line);
+        }
+        Thread rest = new Thread(() -> output.lines().forEach(each -> {}), "mockraft output");
+        rest.setDaemon(true);
+        rest.start();
+        return new MockraftProcess(process, URI.create(ready.group(1)));
+    }
+
+    @Override
+    public void close() {
+        process.destroy();
+        try {
+            if (!process.waitFor(STOP_TIMEOUT_S, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+            }
+        } catch (InterruptedException interrupted) {
+            process.destroyForcibly();
+            Thread.currentThread().interrupt();
+        }
+    }
+}
