@@ -2,7 +2,6 @@
 
 import builtins
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
 from .test_match import asked
-
-PAGE = (Path(__file__).parents[3] / "docs" / "stubs.md").read_text()
 
 
 @pytest.fixture
@@ -191,11 +188,6 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
     path = tmp_path / name
     path.write_text(text)
     return path
-
-
-@pytest.mark.parametrize("text", re.findall("^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
-def test_stub_files_of_the_documentation_are_read(tmp_path: Path, text: str) -> None:
-    assert read_stub_file(written(tmp_path, "stubs.yaml", text)).stubs
 
 
 def test_yaml_equals_json(tmp_path: Path) -> None:
