@@ -238,6 +238,20 @@ async def test_requests_of_members_of_an_unknown_group(groups: Groups) -> None:
     await expect_same_everywhere(groups)
 
 
+async def test_commit_to_unknown_partitions_only_creates_no_group(groups: Groups) -> None:
+    def commit(group_id: str, _member_id: str) -> OffsetCommitRequest:
+        partitions = [OffsetCommitRequestPartition(partition_index=7)]
+        topics = [
+            OffsetCommitRequestTopic(name="none", partitions=[OffsetCommitRequestPartition()]),
+            OffsetCommitRequestTopic(name="both", partitions=partitions),
+        ]
+        return OffsetCommitRequest(group_id=group_id, topics=topics)
+
+    await groups.expect_same(commit, 7)
+    described = await groups.expect_same(describing, 6)
+    assert described["groups"][0]["errorCode"] == error_codes.GROUP_ID_NOT_FOUND
+
+
 async def test_other_brokers_group_is_refused(groups: Groups) -> None:
     groups.group_ids = {REAL: groups.group_ids[SIMULATED], SIMULATED: groups.group_ids[REAL]}
     for version in range(DescribeGroupsRequest.max_version + 1):

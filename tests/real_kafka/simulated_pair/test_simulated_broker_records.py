@@ -37,13 +37,17 @@ pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
 SAID_OTHERWISE = {"errorMessage", "recordErrors", "throttleTimeMs", "currentLeader", "nodeEndpoints", "sessionId"}
-# Kafka deletes what is older than a topic's retention, half a minute after its start for the first time.
-NOW_MS = time.time_ns() // 1_000_000
 _names = itertools.count()
 
 
-def batch(*values: bytes, time_ms: int = NOW_MS, **header: tuple[str, int, int]) -> bytes:
-    """A producer's batch; `header` fields are (struct format, position, value)."""
+def time_now_ms() -> int:
+    """The time of a test's records: Kafka deletes what is older than a topic's retention."""
+    return time.time_ns() // 1_000_000
+
+
+def batch(*values: bytes, time_ms: int | None = None, **header: tuple[str, int, int]) -> bytes:
+    """A producer's batch, of now unless told; `header` fields are (struct format, position, value)."""
+    time_ms = time_now_ms() if time_ms is None else time_ms
     made = bytearray(record_batch.encode(values, base_offset=0, leader_epoch=-1, timestamp_ms=time_ms))
     for form, position, value in header.values():
         struct.pack_into(form, made, position, value)
@@ -168,10 +172,11 @@ async def test_fetch(topics: Topics, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(1, 12))
 async def test_list_offsets(topics: Topics, version: int) -> None:
+    now_ms = time_now_ms()
     for number in range(3):
-        await topics.expect_same_produced(batch(b"a", b"b", time_ms=NOW_MS + number))
+        await topics.expect_same_produced(batch(b"a", b"b", time_ms=now_ms + number))
     least = {-3: 7, -4: 8, -5: 9, -6: 11}
-    for timestamp in (-1, -2, -3, -4, 0, NOW_MS, NOW_MS + 1, NOW_MS + 9):
+    for timestamp in (-1, -2, -3, -4, 0, now_ms, now_ms + 1, now_ms + 9):
         for epoch in (-1, 0, 1) if version >= 4 else (-1,):
             if version < least.get(timestamp, 0):
                 continue
@@ -213,11 +218,11 @@ async def test_delete_records(topics: Topics, version: int) -> None:
 async def test_bombs_are_taken(topics: Topics, codec: str) -> None:
     small = {"gzip": 1 << 20, "snappy": 30_000, "lz4": 60_000, "zstd": 50 << 20}[codec]
     records = record_of_zeros(small)
-    answer = await topics.expect_same_produced(compressed_batch(codec, records, time_ms=NOW_MS))
+    answer = await topics.expect_same_produced(compressed_batch(codec, records, time_ms=time_now_ms()))
     assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == 0
     with pytest.raises(AssertionError) if codec != "gzip" else nullcontext():
         # Known difference: of the others a simulated broker decompresses nothing.
-        await topics.expect_same_produced(compressed_batch(codec, bytes(small), time_ms=NOW_MS))
+        await topics.expect_same_produced(compressed_batch(codec, bytes(small), time_ms=time_now_ms()))
 
 
 @pytest.mark.parametrize(
@@ -230,9 +235,9 @@ async def test_bombs_are_taken(topics: Topics, codec: str) -> None:
     ],
 )
 async def test_broken_records(topics: Topics, records: bytes, also_plain: bool) -> None:
-    answer = await topics.expect_same_produced(compressed_batch("gzip", records, time_ms=NOW_MS))
+    answer = await topics.expect_same_produced(compressed_batch("gzip", records, time_ms=time_now_ms()))
     assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.INVALID_RECORD
-    plain = compressed_batch("gzip", b"", packed=records, time_ms=NOW_MS)
+    plain = compressed_batch("gzip", b"", packed=records, time_ms=time_now_ms())
     await topics.expect_same_produced(plain)
     if also_plain:
         plain = plain[:21] + bytes(2) + plain[23:]
