@@ -35,9 +35,9 @@ class BrokerChannels:
         """Return True while a request to this broker has no response."""
         return broker_id in self._busy
 
-    def is_reachable(self, broker_id: int | None) -> bool:
+    def is_reachable(self, broker_id: int) -> bool:
         """Return True if the broker is registered with an endpoint for brokers."""
-        return broker_id is not None and self._replicas.endpoint_of(broker_id) is not None
+        return self._replicas.endpoint_of(broker_id) is not None
 
     def send(
         self,
