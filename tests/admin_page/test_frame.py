@@ -76,15 +76,29 @@ async def test_bar_shows_health_and_a_missing_controller(opens: Opens, controlle
     await expect(bar).to_contain_text("does not answer")
 
 
-async def test_slash_searches_and_escape_gives_the_keys_back(opens: Opens) -> None:
+async def test_slash_searches_and_escape_ends_the_search(opens: Opens, controller: Controller) -> None:
+    register(controller, 3)
     page = await opens("brokers")
-    await expect(page.get_by_role("grid", name="Brokers")).to_be_visible()
+    brokers = page.get_by_role("grid", name="Brokers").locator("[data-key]")
+    await expect(brokers).to_have_count(3)
     await page.keyboard.press("/")
     await expect(page.get_by_label("Search brokers")).to_be_focused()
-    await page.keyboard.type("2")
+    await page.keyboard.type("rack-2")
+    await expect(brokers).to_have_count(1)
     await page.keyboard.press("Escape")
+    await expect(brokers).to_have_count(3)
     await page.keyboard.press("4")
     await expect(page.locator("#panels [aria-current=page]")).to_have_text("Topics")
+
+
+async def test_arrow_keys_move_in_the_list_of_a_panel_chosen_by_its_key(opens: Opens, controller: Controller) -> None:
+    register(controller, 3)
+    page = await opens()
+    await page.keyboard.press("3")
+    await expect(page.get_by_role("grid", name="Brokers").locator("[data-key]")).to_have_count(3)
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("j")
+    await expect(page.locator("[aria-selected=true]:visible")).to_have_attribute("data-key", "2")
 
 
 async def test_question_mark_shows_the_keys_and_escape_closes_them(opens: Opens) -> None:
@@ -170,6 +184,13 @@ async def test_phone_layout_has_no_horizontal_scroll(opens: Opens, controller: C
             )
         )
     assert widths == [PHONE["width"]] * len(PANELS)
+
+
+async def test_phone_layout_has_the_broker_of_each_request(opens: Opens, controller: Controller) -> None:
+    await ask(controller)
+    page = await opens("requests", size=PHONE)
+    headers = page.get_by_role("grid", name="Requests").get_by_role("columnheader")
+    await expect(headers.filter(visible=True)).to_have_text(["Time", "API", "Broker", "ms"])
 
 
 async def test_token_is_prompted_until_valid_and_kept_for_the_tab(opens: Opens) -> None:

@@ -35,6 +35,8 @@ const SHORTCUTS = [
   ["Enter", "open the selected row"], ["Escape", "close, or follow new lines again"], ["p", "pause the requests"],
   ["n", "write a stub"], ["t", "dark or light"], ["?", "this help"],
 ];
+/** Keys that move in the panel's list, wherever the focus is. */
+const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "j", "k"];
 const THEMES = ["system", "dark", "light"];
 
 /** @type {Map<string, Panel>} */
@@ -140,12 +142,30 @@ function showHelp() {
   dialog.showModal();
 }
 
+/** @param {HTMLElement} field */
+function leave(field) {
+  if (field instanceof HTMLInputElement && field.type === "search" && field.value) {
+    // Chromium empties a search field on Escape without an event that the panel sees.
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+  }
+  field.blur();
+}
+
+/** @param {string} key @returns {boolean} true if the panel has a list */
+function moveInList(key) {
+  const list = /** @type {HTMLElement | null} */ (current.element.querySelector("[role=grid]"));
+  list?.focus();
+  list?.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
+  return list !== null;
+}
+
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (target.matches("input, textarea, select")) {
-    if (event.key === "Escape") target.blur();
+    if (event.key === "Escape") leave(target);
     return;
   }
   const number = Number(event.key);
@@ -154,7 +174,7 @@ function onKey(event) {
   else if (event.key === "?") showHelp();
   else if (event.key === "t") nextTheme();
   else if (current.keys?.[event.key]) current.keys[event.key]();
-  else return;
+  else if (!LIST_KEYS.includes(event.key) || !moveInList(event.key)) return;
   event.preventDefault();
 }
 

@@ -23,7 +23,7 @@ const COLUMNS = [
   { name: "Id", kind: "num minor", cell: (line) => line.id },
   { name: "API", kind: "grow", cell: (line) => [h("b", {}, line.api), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
-  { name: "Broker", kind: "num minor", cell: (line) => line.brokerId ?? "" },
+  { name: "Broker", kind: "num", cell: (line) => line.brokerId ?? "" },
   { name: "Answered by", kind: "by", cell: outcomeView },
   { name: "ms", kind: "num", cell: (line) => line.answeredMs - line.receivedMs },
 ];
