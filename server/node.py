@@ -277,6 +277,10 @@ class Node:
             connection.record_sender(request, body)
         scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None
         response = answer(api, body, ctx, self.controller) if scripted is None else scripted.begin(now_ms)
+        if self._parked:
+            # Kafka's followers get a record before the client gets the response to the change
+            # (KafkaRaftClient.onUpdateLeaderHighWatermark completes fetches, then QuorumController.handleCommit).
+            self._after(now_ms, effects)
         return self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
