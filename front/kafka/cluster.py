@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Self
 
 from mockraft.double.process import MockraftController
 from mockraft.kafka.jars import KAFKA_VERSION
@@ -152,7 +152,7 @@ class KafkaCluster:
         for process in self.processes:
             process.kill()
 
-    def __enter__(self) -> KafkaCluster:
+    def __enter__(self) -> Self:
         try:
             self.format()
             self.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
@@ -25,7 +25,7 @@ __all__ = [
     "wait_until",
 ]
 
-_SERVER_HEAP = ("-Xms32m", "-Xmx96m")
+_SMALL_HEAP = ("-Xms32m", "-Xmx96m")
 
 
 def random_uuid() -> str:
@@ -60,6 +60,7 @@ class KafkaServer(ChildProcess):
         self.host = "127.0.0.1"
         self.port = free_port()
         self.properties: dict[str, str] = {}
+        self.heap: Sequence[str] = _SMALL_HEAP
 
     @property
     def bootstrap(self) -> str:
@@ -81,7 +82,7 @@ class KafkaServer(ChildProcess):
     def start(self) -> None:
         """Start ``kafka.Kafka`` with the properties as they are now."""
         path = self.write_properties()
-        self.launch(java_command(self.version, _SERVER_HEAP, "kafka.Kafka", str(path)))
+        self.launch(java_command(self.version, self.heap, "kafka.Kafka", str(path)))
 
 
 class KafkaBroker(KafkaServer):
