@@ -110,8 +110,7 @@ class Node:
         Over TLS its bytes come after `secured`.
         """
         connection = Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
-        refused = self._unauthenticated.refusal(len(self._connections))
-        if refused is not None:
+        if (refused := self._unauthenticated.refusal(len(self._connections))) is not None:
             kind, reason = refused
             self.journal.add_closed(connection.closed(now_ms, reason, refused=True), kind)
             return [Close(connection_id, reason)]
@@ -245,8 +244,7 @@ class Node:
             return
         self.received_bytes -= taken_bytes
         connection.held_bytes -= taken_bytes
-        failure = connection.reader.failure
-        if failure is not None and not waiting and connection.parked is None:
+        if (failure := connection.reader.failure) is not None and not waiting and connection.parked is None:
             self._close(connection, "frame", f"refused: {failure}", now_ms, effects)
             return
         held_back = bool(waiting)
@@ -277,9 +275,7 @@ class Node:
             connection.record_sender(request, body)
         scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None
         response = answer(api, body, ctx, self.controller) if scripted is None else scripted.begin(now_ms)
-        if self._parked:
-            # Kafka's followers get a record before the client gets the response to the change
-            # (KafkaRaftClient.onUpdateLeaderHighWatermark completes fetches, then QuorumController.handleCommit).
+        if self._parked:  # KafkaRaftClient completes fetches before QuorumController answers the change
             self._after(now_ms, effects)
         return self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
 

@@ -35,7 +35,6 @@ _PROPERTIES = {
     "super.users": "User:ANONYMOUS;User:adminplain;User:adminscram256;User:adminscram512",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "message.max.bytes": "200000000",
 }
 _AUTHORIZER = ("authorizer.class.name", "allow.everyone.if.no.acl.found", "super.users")
@@ -51,14 +50,12 @@ class Shape:
     """Brokers of a suite's cluster, with node ids from `first_id` on.
 
     Broker n of `ports` listens in plaintext on that port of localhost and with SASL on the next; without ports, on free
-    ones. `advertised_ports` are those that clients are told instead. With `has_racks` each broker is in its own.
+    ones.
     """
 
     brokers: int = 3
     first_id: int = 1
     ports: tuple[int, ...] = ()
-    advertised_ports: tuple[int, ...] = ()
-    has_racks: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -86,11 +83,7 @@ class ClientCluster(KafkaCluster):
             inside = free_port()
             listeners = {"PLAINTEXT": broker.port, "SASL": sasl, "INSIDE": inside}
             broker.properties["listeners"] = _as_property("127.0.0.1", listeners)
-            if shape.advertised_ports:
-                listeners["PLAINTEXT"] = shape.advertised_ports[at]
             broker.properties["advertised.listeners"] = _as_property("localhost", listeners)
-            if shape.has_racks:
-                broker.properties["broker.rack"] = str(broker.node_id)
 
     @property
     def sasl_servers(self) -> str:

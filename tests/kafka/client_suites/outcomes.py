@@ -15,7 +15,7 @@ _GO_NOISE = re.compile(r"^\s*(=== |--- |\[\d\d:\d\d:\d\d|\d{4}/\d\d/\d\d |%\d\|)
 
 
 class CaseOutcome(NamedTuple):
-    """How a test ended, and a line that says why if it did not pass."""
+    """The outcome of a test, and a line that says why if it did not pass."""
 
     outcome: Outcome
     reason: str = ""

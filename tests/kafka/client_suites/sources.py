@@ -36,7 +36,7 @@ class GoModule:
             raise SourceUnavailableError(f"{self.path} {self.version} has the checksum {found['Sum']}")
         return Path(found["Dir"])
 
-    def tests(self, package: str, tags: str = "") -> Path:
+    def tests(self, package: str) -> Path:
         """Compile the tests of a package (".", "pkg/kgo") once and return the program."""
         root = self.fetch()
 
@@ -45,18 +45,7 @@ class GoModule:
             for name in ("go.mod", "go.sum"):
                 shutil.copyfile(root / name, folder / name)
             module = ["-mod=mod", f"-modfile={folder}/go.mod"]
-            _run([go(), "test", *module, f"-tags={tags}", "-c", "-o", f"{folder}/program", f"./{package}"], root)
-
-        return _made_whole(self._name(package), build) / "program"
-
-    def program(self, package: str) -> Path:
-        """Build the command of a package once and return it."""
-        self.fetch()
-
-        def build(folder: Path) -> None:
-            _run([go(), "install", f"{self.path}/{package}@{self.version}"], folder, {"GOBIN": str(folder)})
-            (built,) = folder.iterdir()
-            built.rename(folder / "program")
+            _run([go(), "test", *module, "-c", "-o", f"{folder}/program", f"./{package}"], root)
 
         return _made_whole(self._name(package), build) / "program"
 
