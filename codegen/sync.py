@@ -116,6 +116,9 @@ def write_specs(folder: Path, own: Mapping[str, str], newer: Mapping[str, str], 
             file.write_bytes(own[path].encode())
         else:
             file.unlink(missing_ok=True)
+    for part in folder.iterdir():
+        if part.is_dir() and not any(part.iterdir()):
+            part.rmdir()
     absent = sorted(newer.keys() - own.keys())
     lines = [f"absent = {json.dumps(absent, indent=2)}", ""] if absent else []
     for name in SPECS:
