@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 from mockraft.commands.option_fields import argument, as_typer, option
 from mockraft.commands.refusals import end
+from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
 
 if TYPE_CHECKING:
     from mockraft.kafka.cluster_tests import ClusterTestResult
@@ -37,7 +38,7 @@ class Options:
     """Options of `mockraft cluster-tests`."""
 
     tests: list[str] | None = argument(None, metavar="CLASS[#METHOD]…", help="Default: list the classes.")
-    kafka_version: str = option("4.3.1", help="The Kafka version of brokers, clients and test harness.")
+    kafka_version: str = option(TEST_CLASSES_VERSION, help="The Kafka version of brokers, clients and test harness.")
     controller: str = option("mockraft", metavar="mockraft|kafka", help="Whose controller the tests run on.")
     class_path: list[Path] | None = option(
         None, exists=True, help="Folder or jar with classes that are not Kafka's; may be repeated."
