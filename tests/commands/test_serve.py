@@ -219,7 +219,7 @@ def test_server_properties_are_options_or_static_configs(serve: Callable[..., Se
 
 
 def test_serves_proposals(serve: Callable[..., Served]) -> None:
-    kip_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+    kip_9999 = Path(__file__).parents[2] / "examples" / "kip-9999"
     served = serve("--profile", "kip-858", "--profile", "kip-1066", "--schemas", str(kip_9999))
     versions = {api.api_key: api.max_version for api in ask(served, ApiVersionsRequest(), 0).api_keys}
     assert (versions[63], versions[64], versions[9000]) == (1, 1, 0)

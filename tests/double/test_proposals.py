@@ -9,7 +9,7 @@ from mockraft.wire.overlay import SHIPPED, in_use
 
 from ..commands.cli import invoke as run
 
-KIP_9999 = str(Path(__file__).parents[1] / "examples" / "kip-9999")
+KIP_9999 = str(Path(__file__).parents[2] / "examples" / "kip-9999")
 UNREGISTER = {"brokerId": 1, "reason": "moved"}
 
 

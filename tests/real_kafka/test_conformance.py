@@ -121,7 +121,7 @@ def test_a_release_that_maven_does_not_have_is_named(tmp_path: Path, capfd: pyte
     assert "Kafka 0.0.0's jars are not available" in capfd.readouterr().err
 
 
-KIP_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+KIP_9999 = Path(__file__).parents[2] / "examples" / "kip-9999"
 
 
 def test_real_broker_runs_on_a_controller_that_serves_a_proposal(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from ...conftest import Cluster
 from .conftest import Proposed
 
 ROOT = Path(__file__).parents[3]
-KIP_9999 = ROOT / "tests" / "examples" / "kip-9999"
+KIP_9999 = ROOT / "examples" / "kip-9999"
 
 
 def overlay(*folders: Path) -> Overlay:
