@@ -23,6 +23,7 @@ class MockraftContainerTest {
             Mockraft mockraft = container.mockraft();
             assertEquals(container.bootstrap(), mockraft.bootstrap());
 
+            mockraft.reset();
             var heartbeats = request("BrokerHeartbeat").brokerId(1);
             var refused = mockraft.stub(heartbeats, once(), injectError("NOT_CONTROLLER"));
 
