@@ -80,7 +80,7 @@ test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid
 
 docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS=serve shows it while you write)
 	@.venv/bin/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(PIP) --editable '.[docs]'
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs $(or $(ARGS),build) --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs $(or $(ARGS),build) --strict
 
 mutants: .venv/ready  ## changes the code of a package and shows changes that its tests miss (ARGS='server/raft --sample 100')
 	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --editable '.[mutation]'
