@@ -148,8 +148,8 @@ def _acknowledges_early(partition: Partition, offset: int) -> tuple[bool, int]:
     return True, 0
 
 
-def _answers_another_offset(hosted: HostedPartition, *arguments: Any) -> Any:
-    appended = _append(hosted, *arguments)
+def _answers_another_offset(hosted: HostedPartition, *arguments: Any, **options: Any) -> Any:
+    appended = _append(hosted, *arguments, **options)
     return appended._replace(base_offset=appended.base_offset // 2)
 
 
