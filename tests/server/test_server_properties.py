@@ -60,6 +60,14 @@ def test_topics_without_a_value_have_the_controllers(new_cluster: type[Cluster])
     alter(cluster, TOPIC, "t", max_compaction_lag_ms="6")
 
 
+def test_dynamic_values_that_are_refused_leave_the_static_ones(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(server_properties={"log.cleaner.min.compaction.lag.ms": "7"})
+    cluster.write(config_record(BROKER, "", "unclean.leader.election.enable", ""))
+    cluster.write(config_record(BROKER, "", "log.cleaner.min.compaction.lag.ms", "5"))
+    assert "min.compaction.lag.ms (7) >" in reason(cluster, TOPIC, "t", max_compaction_lag_ms="6")
+    alter(cluster, TOPIC, "t", max_compaction_lag_ms="8")
+
+
 def test_the_controllers_values_are_parsed_once_for_a_request(
     new_cluster: type[Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,12 +71,23 @@ class Node:
 
     @cached_property
     def topic_defaults(self) -> Mapping[str, str]:
-        """Values of topics that have none of their own, where they are the controller's (extractLogConfigMap)."""
+        """Values of topics that have none of their own, where they are the controller's (extractLogConfigMap).
+
+        Dynamic configs with a value that is refused are not applied (DynamicBrokerConfig.updateDefaultConfig).
+        """
+        found = self._topic_values(self.current)
+        try:
+            parse_all(TOPIC, found, self.of)
+        except ApiError:
+            return self._topic_values(self.static)
+        return found
+
+    def _topic_values(self, configs: Mapping[str, str]) -> dict[str, str]:
         found = {}
         for name, synonyms in config_keys.topic_synonyms(self.of).items():
-            strongest = next((each for each in synonyms if each.name in self.current), None)
+            strongest = next((each for each in synonyms if each.name in configs), None)
             if strongest is not None:
-                found[name] = converted(self.current[strongest.name], strongest.factor)
+                found[name] = converted(configs[strongest.name], strongest.factor)
         return found
 
     @cached_property
