@@ -70,17 +70,20 @@ class Node:
     current: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def topic_defaults(self) -> Mapping[str, str]:
+    def topic_defaults(self) -> tuple[Mapping[str, str], Mapping[str, Any] | None]:
         """Values of topics that have none of their own, where they are the controller's (extractLogConfigMap).
 
-        Dynamic configs with a value that is refused are not applied (DynamicBrokerConfig.updateDefaultConfig).
+        The second are all values of a topic without configs, parsed; None if one is refused, which a topic's own value
+        may replace. Dynamic configs with such a value are not applied (DynamicBrokerConfig.updateDefaultConfig).
         """
-        found = self._topic_values(self.current)
-        try:
-            parse_all(TOPIC, found, self.of)
-        except ApiError:
-            return self._topic_values(self.static)
-        return found
+        found: Mapping[str, str] = {}
+        for configs in (self.current, self.static):
+            found = self._topic_values(configs)
+            try:
+                return found, parse_all(TOPIC, found, self.of)
+            except ApiError:
+                continue
+        return found, None
 
     def _topic_values(self, configs: Mapping[str, str]) -> dict[str, str]:
         found = {}
@@ -89,14 +92,6 @@ class Node:
             if strongest is not None:
                 found[name] = converted(configs[strongest.name], strongest.factor)
         return found
-
-    @cached_property
-    def parsed_topic_defaults(self) -> Mapping[str, Any] | None:
-        """All values of a topic without configs; None if one is refused, which a topic's own value may replace."""
-        try:
-            return parse_all(TOPIC, self.topic_defaults, self.of)
-        except ApiError:
-            return None
 
 
 ANY_NODE: Final = Node()
@@ -133,10 +128,11 @@ def validate_topic(
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
     for unknown in _unknown(config_keys.keys(TOPIC, of), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    if node.parsed_topic_defaults is None:
-        values = parse_all(TOPIC, {**node.topic_defaults, **configs}, of)
+    defaults, parsed_defaults = node.topic_defaults
+    if parsed_defaults is None:
+        values = parse_all(TOPIC, {**defaults, **configs}, of)
     else:
-        values = parse_all(TOPIC, configs, of, node.parsed_topic_defaults)
+        values = parse_all(TOPIC, configs, of, parsed_defaults)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(
