@@ -6,17 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.brokers.apis import write_txn_markers
 from mockraft.brokers.coordinators.transaction import Producer, Transaction
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError, DisconnectedError
 from mockraft.wire.messages.write_txn_markers_request import WriteTxnMarkersRequest
-from mockraft.wire.messages.write_txn_markers_response import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersResponse,
-)
 
 from .conftest import IDS, Led
 
@@ -59,34 +54,12 @@ def code(call: Callable[..., object], *arguments: Any, **named: Any) -> int:
     return refused.value.error_code
 
 
-def marked(request: WriteTxnMarkersRequest, error_code: int = error_codes.NONE) -> WriteTxnMarkersResponse:
-    """The response to a request for markers."""
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=error_code)
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
-
-
 def answer_markers(led: Led, error_code: int = error_codes.NONE) -> WriteTxnMarkersRequest:
     """Answer the one request for markers; return it."""
     (sent,) = led.sent
     request = sent.request
     assert isinstance(request, WriteTxnMarkersRequest)
-    led.answer(marked(request, error_code))
+    led.answer(write_txn_markers.error(request, error_code, None))
     return request
 
 
