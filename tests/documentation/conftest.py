@@ -11,7 +11,7 @@ from .blocks import ROOT
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave blocks that import Spark to the environment that has it."""
     is_block = collection_path.suffix == ".py" and find_spec("pyspark") is None
-    return True if is_block and "pytest.mark.spark]" in collection_path.read_text().partition("\n")[0] else None
+    return True if is_block and "pytest.mark.spark" in collection_path.read_text().partition("\n")[0] else None
 
 
 @pytest.fixture(autouse=True)
