@@ -93,10 +93,10 @@ fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='co
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
 	@.venv/bin/python -m tests.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
 
-matrix: .venv/ready  ## docs/matrix.md out of docs/evidence (ARGS='controllers captures' measures those anew, with Java)
+matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers captures' measures those anew, with Java)
 	@.venv/bin/python -m tests.matrix $(ARGS)
 
-benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
+benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/evidence/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 

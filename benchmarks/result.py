@@ -1,4 +1,4 @@
-"""The result of a benchmark, as a section of docs/benchmarks.md or as JSON for run.py."""
+"""The result of a benchmark, as a section of docs/evidence/benchmarks.md or as JSON for run.py."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Result:
         return json.dumps(asdict(self), ensure_ascii=False)
 
     def section(self, name: str) -> str:
-        """Return the section of docs/benchmarks.md of the benchmark `name`."""
+        """Return the section of docs/evidence/benchmarks.md of the benchmark `name`."""
         lines = [f"## {self.title}", "", self.about, ""]
         for table in self.tables:
             lines += [f"### {table.title}", "", *table.lines(), ""]

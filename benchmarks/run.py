@@ -1,4 +1,4 @@
-"""Run the benchmarks one after the other and write docs/benchmarks.md.
+"""Run the benchmarks one after the other and write docs/evidence/benchmarks.md.
 
 make benchmarks                              run all and write the whole page
 make benchmarks ARGS='codec double'          run two and print their sections
@@ -35,7 +35,7 @@ from picture import draw
 from result import Result, end_on_signals
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "evidence" / "benchmarks.md"
 BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "double", "fairness", "plugin", "spark")
 
 

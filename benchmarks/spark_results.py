@@ -55,7 +55,7 @@ def result(of: Results) -> Result:
         f"A generated capture of {of.packets:,} packets on 200 connections, in {of.rounds} rounds in turns on two "
         "cores. tshark (`-Y kafka -T fields`, 9 fields) discards its output, the core (`read_frames`, one process, "
         "including Python's start) counts frames, Spark (`local[2]`, warmed up) writes them to Parquet. "
-        "[Estimate for a terabyte](captures-at-volume.md).",
+        "[Estimate for a terabyte](../explanation/captures-at-volume.md).",
         [each for each in (_pairs(of), _sizes(of), _memory(of)) if each.rows],
         _summary(of),
         _gates(of),

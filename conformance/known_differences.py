@@ -54,7 +54,7 @@ def explaining(case_name: str) -> KnownDifference | None:
 
 
 def as_markdown(entries: tuple[KnownDifference, ...]) -> str:
-    """Return the entries as in docs/differences.md."""
+    """Return the entries as in docs/explanation/differences.md."""
     parts = []
     for kind in _KINDS:
         items = [_item(each) for each in entries if each.kind == kind]

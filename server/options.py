@@ -1,7 +1,8 @@
 """Options as rows: default, bounds, help group and help text, each written once.
 
 A field of `ControllerConfig` is declared with `option(…)`, which keeps the row in the field's metadata. `mockraft
-serve` makes its command line, its `--help` and docs/serve-options.md from the rows (mockraft.commands.serve.options).
+serve` makes its command line, its `--help` and docs/reference/serve-options.md from the rows
+(mockraft.commands.serve.options).
 """
 
 from __future__ import annotations

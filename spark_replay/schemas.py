@@ -1,4 +1,4 @@
-"""The columns of every table made from captures, as Arrow schemas; docs/captured-tables.md describes them.
+"""The columns of every table made from captures, as Arrow schemas; docs/reference/captured-tables.md describes them.
 
 Times are nanoseconds since 1970, sizes bytes. A connection is identified by `conn_id` (the same number in every file,
 split and run) and `incarnation`, which counts the connections between the same two endpoints from 1.

@@ -1,4 +1,4 @@
-"""Check that docs/kips.md names existing tests and conformance cases."""
+"""Check that docs/evidence/kips.md names existing tests and conformance cases."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from .named_tests import ROOT, names_in
 
 pytestmark = pytest.mark.one_python
 
-TABLE = ROOT / "docs" / "kips.md"
+TABLE = ROOT / "docs" / "evidence" / "kips.md"
 TEXTS = ("858", "1066", "113", "18", "004")
 CASE = "case: "
 WITH_KAFKA = (CASE, "tests/real_kafka/", "tests/brokers/test_real_bytes.py::")

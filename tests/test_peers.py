@@ -1,4 +1,4 @@
-"""Check that docs/peers.md names existing tests."""
+"""Check that docs/explanation/peers.md names existing tests."""
 
 import re
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from .named_tests import ROOT, names_in
 
 pytestmark = pytest.mark.one_python
 
-PAGE = ROOT / "docs" / "peers.md"
-TEST = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
+PAGE = ROOT / "docs" / "explanation" / "peers.md"
+TEST = re.compile(r"\[`(test_\w+)`\]\((?:\.\./)+(tests/[\w/]+\.py)\)")
 
 
 class Row(NamedTuple):

@@ -2,7 +2,7 @@
 
 A step has a time (`at_s`, seconds after the start), an action (`do`) and a selection of brokers: `brokers` (ids) and
 `racks` filter, `count` or `percent` then draw from the rest by the run's seed. `over_s` spreads the step over so many
-seconds. See `Do` for the fields of each action; docs/fleets.md has examples.
+seconds. See `Do` for the fields of each action; docs/how-to/brokers/fleets.md has examples.
 """
 
 from __future__ import annotations

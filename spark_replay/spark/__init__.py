@@ -11,6 +11,7 @@ split becomes runs of bytes, and one shuffle brings the runs of a connection tog
 the driver, and the rows are the same as on one machine, whatever the splits and partitions.
 
 Callables passed to `mapInArrow` are functions of modules, since Spark's workers import them by name.
-`WorkerTable` writes Parquet from the workers (docs/decisions/parquet-from-the-workers.md): an attempt of a task writes
-its own file, and the driver moves the files of the counted attempts into place, so readers see the old or new table.
+`WorkerTable` writes Parquet from the workers (docs/explanation/decisions/parquet-from-the-workers.md): an attempt of a
+task writes its own file, and the driver moves the files of the counted attempts into place, so readers see the old or
+new table.
 """

@@ -1,7 +1,7 @@
 """Tables made as Arrow by Python workers, which can also write them as Parquet themselves.
 
 Spark's writer converts batches to rows and rows back to columns: for frames that costs more than everything before it
-(docs/decisions/parquet-from-the-workers.md).
+(docs/explanation/decisions/parquet-from-the-workers.md).
 """
 
 from __future__ import annotations

@@ -316,8 +316,8 @@ def test_help_shows_each_option_in_one_group() -> None:
 
 
 def test_the_options_page_is_printed_from_the_table() -> None:
-    printed = "python -m mockraft.commands.serve.options_page > docs/serve-options.md"
-    assert (Path(__file__).parents[2] / "docs" / "serve-options.md").read_text() == page(), printed
+    printed = "python -m mockraft.commands.serve.options_page > docs/reference/serve-options.md"
+    assert (Path(__file__).parents[2] / "docs" / "reference" / "serve-options.md").read_text() == page(), printed
 
 
 def test_options_by_name_become_arguments() -> None:

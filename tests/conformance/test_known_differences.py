@@ -7,7 +7,7 @@ from mockraft.conformance.documents.marked_text import marked
 from mockraft.conformance.known_differences import as_markdown, explaining, known_differences, parse
 from mockraft.conformance.suite import all_cases
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 ENTRY = """
 [[difference]]
 id = "one"

@@ -16,7 +16,7 @@ from mockraft.releases.changes import Change
 
 from ..commands.cli import completed as mockraft
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "release-changes.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "evidence" / "release-changes.md"
 
 
 def test_the_page_has_the_changes_of_all_neighbours() -> None:

@@ -13,7 +13,7 @@ from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import METADATA_VERSION, Target
 from mockraft.releases import release
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 ELR_SINCE = 26
 
 

@@ -1,4 +1,4 @@
-"""Code of docs/containers.md."""
+"""Code of docs/how-to/brokers/containers.md."""
 
 from pathlib import Path
 

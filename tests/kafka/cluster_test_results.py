@@ -31,7 +31,7 @@ VERSIONS = (TEST_CLASSES_VERSION, "4.4.0")
 """Releases that have run: the one that the classes are of, and those on which they run too as far as they link."""
 
 _ROOT = Path(__file__).parents[2]
-PAGE = _ROOT / "docs" / "kafkas-own-tests.md"
+PAGE = _ROOT / "docs" / "tutorials" / "kafkas-own-tests.md"
 _TIMEOUT_S = 1800
 _BOUND_BY_READING = {
     "org.apache.kafka.api.EndToEndClusterIdTest": "reads the controller's metrics reporter, an object of its JVM",
@@ -65,7 +65,7 @@ class Results(TypedDict):
 
 def evidence(version: str) -> Path:
     """Return the file with the results of a release."""
-    return _ROOT / "docs" / "evidence" / f"kafkas-own-tests-{version}.json"
+    return _ROOT / "docs" / "evidence" / "data" / f"kafkas-own-tests-{version}.json"
 
 
 def read(version: str) -> Results:

@@ -1,4 +1,4 @@
-"""`make matrix`: write the tables of docs/matrix.md from docs/evidence, after measuring some of it anew if asked."""
+"""`make matrix`: write the tables of docs/evidence/matrix.md, after measuring some of its data anew if asked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A short run of a real cluster of each release as a capture, and its frames judged: by us, by tshark and by kio.
 
-Each capture is kept in `tests/captures/releases`; `docs/evidence/captures.json` has what is found in it.
+Each capture is kept in `tests/captures/releases`; `docs/evidence/data/captures.json` has what is found in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`mockraft serve` of each release against the kept run of Kafka's own controller: `docs/evidence/controllers.json`."""
+"""`mockraft serve` of each release against the kept run of Kafka's own controller: `controllers.json`."""
 
 from __future__ import annotations
 

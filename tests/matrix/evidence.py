@@ -1,4 +1,4 @@
-"""Rows of evidence in `docs/evidence`: one line for each Kafka version, so that a new run changes only its own."""
+"""Rows of evidence in `docs/evidence/data`: one line for each Kafka version, so that a new run changes only its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from mockraft.releases.specs import sort_key
 
-FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
+FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "data"
 
 
 def read(name: str) -> list[Any]:

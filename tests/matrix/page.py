@@ -1,4 +1,4 @@
-"""The tables of docs/matrix.md: what was shown for each Kafka release, from the files in docs/evidence."""
+"""The tables of docs/evidence/matrix.md: what was shown for each Kafka release, from the files beside it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..kafka.cluster_test_results import Results, verdict
 from ..real_kafka import broker_runs
 from . import captured, controllers
 
-_DOCS = Path(__file__).parents[2] / "docs"
-PAGE = _DOCS / "matrix.md"
+_EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
+PAGE = _EVIDENCE / "matrix.md"
 NOTHING = "not run"
 
 
@@ -69,7 +69,7 @@ def _capture(version: str) -> str:
 
 
 def _own(version: str) -> str:
-    path = _DOCS / "evidence" / f"kafkas-own-tests-{version}.json"
+    path = _EVIDENCE / "data" / f"kafkas-own-tests-{version}.json"
     if not path.exists():
         return NOTHING
     results: Results = json.loads(path.read_text())

@@ -31,7 +31,7 @@ examples:
 
 
 def main() -> int:
-    """Judge a sample of one package's mutants and print survivors and a row for docs/mutation-testing.md."""
+    """Judge a sample of one package's mutants and print survivors and a row for docs/evidence/mutation-testing.md."""
     parser = argparse.ArgumentParser(
         prog="make mutants", description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
-"""Evidence of brokers that ran on controllers of each release: one row per pair, in `docs/evidence/broker-runs.json`.
+"""Evidence of brokers that ran on controllers of each release: one row per pair, in `broker-runs.json`.
 
-`MOCKRAFT_BROKER_RUNS=docs/evidence/broker-runs.json make soak` writes the rows of that run.
+`MOCKRAFT_BROKER_RUNS=docs/evidence/data/broker-runs.json make soak` writes the rows of that run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..topics import ask
 
-EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence" / "broker-runs.json"
+EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence" / "data" / "broker-runs.json"
 """The committed rows."""
 
 RUNS = "runs"

@@ -29,7 +29,7 @@ from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 
 
 IN_TEST = (30, 7)

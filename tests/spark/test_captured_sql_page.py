@@ -1,4 +1,4 @@
-"""docs/captured-sql.md: every query, run on a capture."""
+"""docs/how-to/captures/captured-sql.md: every query, run on a capture."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.spark
 
-PAGE = Path(__file__).parents[2] / "docs" / "captured-sql.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "captures" / "captured-sql.md"
 BLOCK = re.compile(r"^```sql\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 VIEW, *QUERIES = BLOCK.findall(PAGE.read_text())
 

@@ -149,7 +149,7 @@ def test_help_names_commands_and_durations() -> None:
     assert "--minutes" in done.stdout
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "captured-tables.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "captured-tables.md").read_text()
 _TYPES = {
     "int8": "tinyint",
     "int16": "smallint",

@@ -77,7 +77,7 @@ class Options:
     )
 
 
-Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
+Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this docs folder.")]
 Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=True, file_okay=False)]
 KafkaVersions = Annotated[
     list[str] | None, typer.Option(help="Only this version, as 4.3.1; may be repeated. Default: every supported one.")
@@ -85,10 +85,10 @@ KafkaVersions = Annotated[
 OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
 NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
 ReleasesFolder = Annotated[
-    Path | None, typer.Option("--write-docs", help="Write release-changes.md in this folder anew.")
+    Path | None, typer.Option("--write-docs", help="Write release-changes.md in this docs folder.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
+DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this docs folder.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -155,7 +155,7 @@ def table(docs: Table = None) -> None:
     if docs is None:
         typer.echo(text)
         return
-    path = docs / "conformance.md"
+    path = docs / "how-to" / "checks" / "conformance.md"
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
@@ -179,7 +179,7 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     from mockraft.releases.changes import as_text
 
     if docs is not None:
-        path = docs / "release-changes.md"
+        path = docs / "evidence" / "release-changes.md"
         path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown()), encoding="utf-8")
         return
     if old is None or new is None:
@@ -236,7 +236,7 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
 
     entries = known_differences()
     if docs is not None:
-        path = docs / "differences.md"
+        path = docs / "explanation" / "differences.md"
         path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
     elif as_json:
         typer.echo(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))

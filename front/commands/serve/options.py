@@ -1,8 +1,8 @@
 """Options of `mockraft serve`: the fields of `ControllerConfig` that have a help group, and those of the process alone.
 
 `OPTIONS` is the only table. arguments.py reads plain command lines by it, help.py makes the Typer command of it,
-docs/serve-options.md is printed from it (`python -m mockraft.commands.serve.options_page`), and `to_arguments` turns
-keywords into a command line for child processes and containers. Each option has an environment variable, too
+options_page.py prints docs/reference/serve-options.md from it, and `to_arguments` turns keywords into a command line
+for child processes and containers. Each option has an environment variable, too
 (`variables`); arguments.py and help.py read it where the option is not given.
 """
 

@@ -1,4 +1,4 @@
-"""Print docs/serve-options.md: `python -m mockraft.commands.serve.options_page > docs/serve-options.md`."""
+"""Print a page: `python -m mockraft.commands.serve.options_page > docs/reference/serve-options.md`."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 DECODE = """Decode captures to tables: frames, messages, exchanges, events of connections and of files.
 
 Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
-docs/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are followed across
-splits and files.
+docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
+followed across splits and files.
 
 \b
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables

@@ -60,7 +60,7 @@ class ReplayOptions(SparkOptions):
 
     target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]", help="Target of the requests.")
     baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
-    order: str = option("causal", help="connection, causal or paced (see docs/spark-replay.md).")
+    order: str = option("causal", help="connection, causal or paced (see docs/how-to/captures/spark-replay.md).")
     speed: float = option(1.0, min=1e-6, help="With --order paced: a multiple of the capture's pace.")
     rules: Path | None = option(None, "--rules", help="A TOML file of rules that override the generated ones.")
     print_rules: bool = option(

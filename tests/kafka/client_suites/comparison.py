@@ -2,8 +2,8 @@
 
     python -m tests.kafka.client_suites.comparison run [SUITE…] [--controller mockraft]
 
-runs suites anew and keeps their results in `docs/evidence/client-suites.json`; without `run` it writes the page
-`docs/client-suites.md` from these.
+runs suites anew and keeps their results in `docs/evidence/data/client-suites.json`; without `run` it writes the page
+`docs/evidence/client-suites.md` from these.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .outcomes import CaseOutcome
 from .suites import SUITES, Suite, suite
 
 _ROOT = Path(__file__).parents[3]
-RESULTS = _ROOT / "docs" / "evidence" / "client-suites.json"
-PAGE = _ROOT / "docs" / "client-suites.md"
+RESULTS = _ROOT / "docs" / "evidence" / "data" / "client-suites.json"
+PAGE = _ROOT / "docs" / "evidence" / "client-suites.md"
 TRIES = 3
 """Tests that fail are run again, on a new cluster: many depend on time."""
 

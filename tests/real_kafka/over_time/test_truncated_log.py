@@ -181,7 +181,7 @@ def test_every_part_of_a_snapshot_is_kafkas(both: tuple[Followed, Followed, Log]
 
 
 def refusals(log: Log) -> dict[str, tuple[dict[str, Any], int]]:
-    """Requests for what is not there, and the error that Kafka intends; it cannot write it (docs/differences.md)."""
+    """Requests for what is not there, and the error that Kafka intends; it cannot write it (a known difference)."""
     (newest, size), end = (log.snapshots[-1], log.sizes[-1]), log.snapshots[-1].end_offset
     absent = {
         "another epoch": SnapshotId(end, newest.epoch - 1),

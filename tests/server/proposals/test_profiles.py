@@ -45,7 +45,7 @@ def test_rule_is_found_at_its_wording(rule: Rule) -> None:
 def test_the_documents_table_has_the_rule_as_it_is(rule: Rule) -> None:
     result = rule.value
     row = f"| `{rule.name}` | {result.proposal} | {result.sentence} | {result.shipped} | `{result.decided_in}` |"
-    assert row in (ROOT / "docs" / "proposals.md").read_text().splitlines()
+    assert row in (ROOT / "docs" / "how-to" / "faults" / "proposals.md").read_text().splitlines()
 
 
 def test_every_rule_belongs_to_a_profile() -> None:

@@ -162,7 +162,7 @@ def test_one_rack_serves_every_node_and_a_node_is_a_scope(make_controller: Any) 
     assert [each.node_id for each in one.calls] == [3001]
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "stubs.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "faults" / "stubs.md").read_text()
 IN_PYTHON = {
     "everyTime": "every_time()",
     "once": "once()",

@@ -117,7 +117,7 @@ class World:
         """Let the events happen, then heal everything and wait until the cluster has converged.
 
         BrokenError is raised by the first invariant that is violated. `until_ms` ends the run early, after the start.
-        Kafka's rule that can lose acknowledged records is left out: see docs/decisions/kafka-quirks.md.
+        Kafka's rule that can lose acknowledged records is left out: see docs/explanation/decisions/kafka-quirks.md.
         """
         with patch.object(HostedPartition, "lead", _lead_unless_a_change_is_pending):
             self._run_script(script, until_ms)

@@ -99,7 +99,7 @@ def test_the_worlds_shrink_grow_elect_and_acknowledge(world: Any) -> None:
 
 
 def test_kafkas_rule_for_metadata_of_the_same_epoch_loses_records() -> None:
-    """As docs/decisions/kafka-quirks.md describes; without it no seed does."""
+    """As docs/explanation/decisions/kafka-quirks.md describes; without it no seed does."""
 
     def loses(seed: int) -> bool:
         try:

@@ -120,7 +120,7 @@ def test_steps_follow_capture_order_and_broker_absences() -> None:
 
 
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:
-    """Exchanges before a broker's absence, which would need waiting (see docs/capture-and-replay.md)."""
+    """Exchanges before a broker's absence, which would need waiting (see capture-and-replay.md)."""
     exchanges = read_exchanges(CAPTURE, {19093})[:450]
     async with Controller() as controller:
         found = report(await on(controller, exchanges))

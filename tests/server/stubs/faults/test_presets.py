@@ -280,20 +280,20 @@ async def test_presets_add_up_and_a_reset_takes_all_of_them_away(broker: Broker)
 
 
 def table() -> str:
-    """The table of docs/presets.md."""
+    """The table of docs/how-to/faults/presets.md."""
     lines = ["| Preset | What the controller does | What a real broker does |", "|---|---|---|"]
     for kind in PRESET_KINDS:
         parameters = ", ".join(
             each.name if each.to_json()["required"] else f"{each.name}={each.default!r}" for each in kind.parameters
         )
         file, _ = kind.proof.split("::")
-        shown = f"([test](../tests/real_kafka/presets/{file}))"
+        shown = f"([test](../../../tests/real_kafka/presets/{file}))"
         lines.append(f"| `{kind.name}({parameters})` | {kind.summary} | {kind.reaction} {shown} |")
     return "\n".join(lines)
 
 
 def test_the_page_lists_every_preset_as_it_is() -> None:
-    assert table() in (ROOT / "docs" / "presets.md").read_text()
+    assert table() in (ROOT / "docs" / "how-to" / "faults" / "presets.md").read_text()
 
 
 @pytest.mark.parametrize("kind", PRESET_KINDS, ids=lambda kind: kind.name)
