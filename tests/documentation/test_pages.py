@@ -56,6 +56,15 @@ def test_commands_and_their_options_exist(page: Path) -> None:
     assert wrong == []
 
 
+def test_links_of_the_readme_lead_to_files_wherever_it_is_shown() -> None:
+    """Package indexes show the file alone: its links are absolute, and name files of this repository."""
+    (source,) = re.findall(r"^  source_url: (\S+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    links = re.findall(r"\]\(([^)]*)\)", (ROOT / "README.md").read_text())
+    below = [link.replace("/raw/", "/blob/").removeprefix(f"{source}/") for link in links]
+    assert len(links) > 10
+    assert [path for path in below if not (ROOT / path).is_file()] == []
+
+
 @pages
 def test_linked_tests_exist(page: Path) -> None:
     named = re.findall(r"\[`(test_\w+)`\]\(([^)#]+)\)", page.read_text())

@@ -1,4 +1,4 @@
-"""The tables of docs/evidence/matrix.md: what was shown for each Kafka release, from the files beside it."""
+"""The tables of docs/evidence/matrix.md, from the files beside it, and the short one of README.md."""
 
 from __future__ import annotations
 
@@ -17,12 +17,20 @@ from . import captured, controllers
 
 _EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
 PAGE = _EVIDENCE / "matrix.md"
+README = Path(__file__).parents[2] / "README.md"
 NOTHING = "not run"
 
 
 def write() -> None:
-    """Write the tables of the page."""
+    """Write the tables of both pages."""
     PAGE.write_text(replace_marked(PAGE.read_text(), as_markdown()))
+    README.write_text(replace_marked(README.read_text(), support()))
+
+
+def support() -> str:
+    """Return the short table of releases."""
+    head = "Kafka", "its brokers run on mockraft", "controller equal to Kafka's"
+    return _table(head, [(version, _brokers(version), _controller(version)) for version in SUPPORTED])
 
 
 def as_markdown() -> str:

@@ -18,6 +18,7 @@ FROM_LIBRDKAFKA = {f"rdkafka: MetadataRequest v{version}: 3 bytes too many, pair
 def test_page_is_what_the_evidence_says() -> None:
     """`make matrix` writes it anew."""
     assert marked(page.PAGE.read_text()) == page.as_markdown() + "\n"
+    assert marked(page.README.read_text()) == page.support() + "\n"
 
 
 def test_every_release_has_a_capture_and_a_compared_controller() -> None:
