@@ -7,6 +7,7 @@ PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -90,15 +91,23 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """The report of a failing test has its doubles' journals."""
-    report = yield
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report of a failing test ends at the test's own line, and has its doubles' journals."""
+    error = None if call.excinfo is None else call.excinfo.value
     # After the teardown the doubles of the test are gone, and that of the session was reset.
-    if report.failed and report.when != "teardown" and (live := item.config.stash[LIVE]):
+    live = [] if call.when == "teardown" else item.config.stash[LIVE]
+    if error is not None and "mockraft.double" in sys.modules:
+        from mockraft.double.fixtures import shorten
+
+        shorten(error, item, live)
+    report = yield
+    if report.failed and live:
         from mockraft.double.fixtures import add_journals
 
         try:
-            add_journals(report, item, live)
+            add_journals(report, item, live, error)
         except Exception as error:
             # An error here would end the run, and hide the test's own.
             report.sections.append(("mockraft journal", f"it cannot be had: {type(error).__name__}: {error}"))

@@ -14,10 +14,11 @@ from mockraft.brokers.lifecycle import BrokerState
 from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
 from mockraft.double.controller import Controller, SyncController, ThreadedController
 from mockraft.double.quorum import Quorum, SyncQuorum
+from mockraft.double.tracebacks import end_at_call
 from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.pytest_plugin import LIVE, setting
-from mockraft.server.journal import merged
+from mockraft.server.journal import VerificationError, merged
 from mockraft.server.journal import report as journal_report
 
 RunningDouble = ThreadedController | SyncQuorum
@@ -26,6 +27,7 @@ DoubleT = TypeVar("DoubleT", bound=ThreadedController)
 
 _BROKERS = pytest.StashKey[list[KafkaBroker]]()
 _JUDGED = ("strict", "assert_all_used")
+_ABOUT_A_CALL = (AttributeError, LookupError, TypeError, ValueError)
 _CONTROLLERS = 3
 _BROKER_LOG_LINES = 12
 _NAME_LENGTH_MAX = 200
@@ -186,7 +188,20 @@ def complaint(item: pytest.Item, live: list[Watched]) -> str:
     return "\n\n".join(text for watched in live if watched.concerns(item) for text in watched.complaints(item))
 
 
-def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watched]) -> None:
+def shorten(error: BaseException, item: pytest.Item, live: list[Watched]) -> None:
+    """Leave out of an error what does not help the test's author: frames of mockraft, and a journal that is shown too."""
+    if item.config.getoption("fulltrace"):
+        return
+    end_at_call(error)
+    if isinstance(error, VerificationError) and int(setting(item.config, "journal_lines")):
+        shown = [watched.double.double for watched in live if watched.concerns(item)]
+        if any(double is error.double for double in shown):
+            error.args = (error.findings,)
+
+
+def add_journals(
+    report: pytest.TestReport, item: pytest.Item, live: list[Watched], error: BaseException | None
+) -> None:
     """Add the journals of a failing test's doubles to its report, and write the files of --mockraft-journal-dir."""
     lines = int(setting(item.config, "journal_lines"))
     folder = setting(item.config, "journal_dir")
@@ -194,7 +209,8 @@ def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watche
         if not watched.concerns(item):
             continue
         entries = watched.double.call(lambda double: merged(double.double.journals.values()), watched.double)
-        if lines:
+        # What is wrong with a call is in its error; that nothing was asked so far is no news.
+        if lines and (entries or not isinstance(error, _ABOUT_A_CALL)):
             title = f"mockraft journal ({watched.request.fixturename})"
             report.sections.append((title, journal_report(entries, watched.began_ms, lines) or "nothing was asked"))
         if folder:

@@ -77,7 +77,11 @@ def verified(
 
     entries = merged(double.journals.values(), since)
     since_ms = began_ms(entries)
-    return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+    try:
+        return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+    except VerificationError as error:
+        error.double = double
+        raise
 
 
 async def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
@@ -114,6 +118,8 @@ async def wait_for(
         try:
             return verified(double, wanted, since, at_least=n)
         except VerificationError as error:
-            raise WaitTimeoutError(f"waited {timeout_s:g} s: {error}") from None
+            late = WaitTimeoutError(f"waited {timeout_s:g} s: {error.findings}", error.journal)
+            late.double = double
+            raise late from None
     finally:
         stop()

@@ -17,7 +17,14 @@ NearMisses = Callable[[Sequence[Exchange]], Iterable[str]]
 
 
 class VerificationError(AssertionError):
-    """The number of matching requests was not the expected one; the text is a report."""
+    """The number of matching requests was not the expected one; the text is a report, with the journal at its end."""
+
+    def __init__(self, findings: str, journal: str) -> None:
+        super().__init__(f"{findings}\n\n{journal}")
+        self.findings = findings
+        self.journal = journal
+        self.double: object = None
+        """The controller or quorum whose journal it is, where that is known."""
 
 
 def verify(
@@ -55,10 +62,10 @@ def verify(
         if misses := list(map(_indented, near(others))):
             parts.append("\n".join(["nearest other requests:", *misses]))
     if entries:
-        parts.append("\n".join(["journal:", _indented(report(entries, since_ms))]))
+        journal = "\n".join(["journal:", _indented(report(entries, since_ms))])
     else:
-        parts.append("The journal is empty: no request was received, or it is switched off.")
-    raise VerificationError("\n\n".join(parts))
+        journal = "The journal is empty: no request was received, or it is switched off."
+    raise VerificationError("\n\n".join(parts), journal)
 
 
 def described(match: Matching | None) -> str:

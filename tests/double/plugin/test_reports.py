@@ -95,6 +95,97 @@ def test_a_teardown_that_fails_too_keeps_the_journals_of_the_test(run_pytest: Ru
     assert "DescribeCluster" in written.read_text()
 
 
+TYPOS = {
+    "mockraft.stub('BrokerHartbeat')": "BrokerHeartbeat",
+    "mockraft.stub('BrokerHeartbeat', brokr_epoch=1)": "brokerEpoch",
+    "mockraft.stub('BrokerHeartbeat').inject_error('NOT_CONTROLER')": "NOT_CONTROLLER",
+    "mockraft.verify(1, 'BrokerHeartbeat', brokr_epoch=1)": "brokerEpoch",
+    "mockraft.wait_for('BrokerHartbeat')": "BrokerHeartbeat",
+    "mockraft.wait_for('BrokerHeartbeat', timeout_s=0.01, sinse=1)": "sinse",
+    "mockraft.faults.latensy()": "latency",
+    "mockraft.faults.add('latensy')": "latency",
+    "mockraft.faults.latency(latensy_ms=3)": "latensy_ms",
+    "mockraft.faults.fence()": "broker_id",
+    "mockraft.start_broker(1, rak='a')": "rack",
+    "mockraft.start_broker(1, wait='runing')": "running",
+    "mockraft.start_broker(1).wait_until('running')": "BrokerState.RUNNING",
+    "mockraft.state.elect('orders', 0, leadr=1)": "leadr",
+    "mockraft.state.broker(7)": "7",
+    "mockraft.remove('stub-7')": "stub",
+    "mockraft.as_version('3.10')": "3.9",
+    "mockraft.load_stubs('stubs.json')": "stubs.json",
+    "BrokerState.RUNING": "RUNING",
+    "Controller(sesion_timeout_ms=3)": "session_timeout_ms",
+}
+"""What a test may mistype, and what its report names."""
+
+
+@pytest.mark.parametrize("call", TYPOS)
+def test_a_typo_is_reported_in_three_lines_at_the_line_of_the_test(run_pytest: Run, call: str) -> None:
+    result = run_pytest(
+        f"""
+        from mockraft import BrokerState, Controller
+
+        def test_one(mockraft):
+            {call}
+        """
+    )
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    shown = text.partition("def test_one")[2].partition("=====")[0].splitlines()[1:]
+    report = [line for line in shown if line.strip(" ^")]
+    line, *errors, place = report[:3]
+    assert line == f">       {call}"
+    assert all(each.startswith("E  ") and TYPOS[call] in each for each in errors), report
+    assert place.startswith("test_a_typo"), report
+    assert report[3:] == [] or "journal" in report[3], report
+
+
+def test_full_trace_shows_the_frames_of_mockraft(run_pytest: Run) -> None:
+    result = run_pytest("def test_one(mockraft): mockraft.stub('BrokerHartbeat')", "--full-trace")
+    result.stdout.fnmatch_lines(["*double.py:*", "E*BrokerHeartbeat*"])
+
+
+def test_a_defect_of_mockraft_keeps_its_frames(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        def test_one(mockraft, monkeypatch):
+            monkeypatch.setattr(type(mockraft.double), "now_ms", property(lambda self: {}["nothing"]))
+            mockraft.now_ms
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*double.py:*", "E*KeyError: 'nothing'"])
+
+
+@pytest.mark.parametrize("call", ["verify(2, 'BrokerHeartbeat')", "wait_for('BrokerHeartbeat', n=9, timeout_s=0.01)"])
+def test_a_failed_wait_or_verification_shows_the_journal_once(run_pytest: Run, call: str) -> None:
+    source = f"""
+        from mockraft import Controller
+        from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+        def test_one(mockraft):
+            mockraft.ask(DescribeClusterRequest(endpoint_type=2))
+            mockraft.{call}
+        """
+    shown = run_pytest(source).stdout.str()
+    assert (shown.count("DescribeCluster v2 endpoint"), shown.count("mockraft journal (mockraft)")) == (1, 1)
+    assert run_pytest(source, "--mockraft-journal-lines=0").stdout.str().count("DescribeCluster v2 endpoint") == 1
+
+
+def test_a_failed_verification_of_a_controller_without_fixture_has_its_journal(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        from mockraft import Controller
+
+        def test_one(mockraft):
+            with Controller.sync() as own:
+                own.verify(1, "BrokerHeartbeat")
+        """
+    )
+    result.stdout.fnmatch_lines(["E*The journal is empty*"])
+
+
 def test_traceback_points_at_the_test_line_without_frames_of_mockraft(run_pytest: Run) -> None:
     result = run_pytest(
         """
