@@ -167,7 +167,7 @@ class ScriptedRequests:
             return None
         received = self._stub_request(connection, body, ctx)
         stub, failure = self._match(received)
-        unmatched = stub is None and self._stubs.strict
+        unmatched = stub is None and self._stubs.expects_stub_of(ctx.api_key)
         if stub is None and failure is None and not unmatched and not is_envelope:
             return None
         if failure is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.scenarios import STARTED
+from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
     from mockraft.server.journal import Exchange
@@ -20,6 +21,24 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.near_misses import NearMiss
     from mockraft.server.stubs.stub import Stub
     from mockraft.wire.json_form import Tree
+
+ROUTINE_API_KEYS = frozenset(
+    (
+        api_keys.API_VERSIONS,
+        api_keys.ASSIGN_REPLICAS_TO_DIRS,
+        api_keys.BEGIN_QUORUM_EPOCH,
+        api_keys.BROKER_HEARTBEAT,
+        api_keys.BROKER_REGISTRATION,
+        api_keys.CONTROLLER_REGISTRATION,
+        api_keys.END_QUORUM_EPOCH,
+        api_keys.FETCH,
+        api_keys.FETCH_SNAPSHOT,
+        api_keys.SASL_AUTHENTICATE,
+        api_keys.SASL_HANDSHAKE,
+        api_keys.VOTE,
+    )
+)
+"""APIs that every broker and every node of a quorum uses, whatever a test is about: strict mode expects them."""
 
 KEYS_KEPT = 4096
 """Number of different senders for which a group remembers its candidates."""
@@ -61,7 +80,8 @@ class StubList:
     """Live stubs, the states of their scenarios, and the blackholed clients.
 
     `is_armed` is True if requests have to be matched at all. `strict`: a request that no stub matches is marked
-    `unmatched` in the journal; the controller still answers it.
+    `unmatched` in the journal, but for those of every cluster (`ROUTINE_API_KEYS`); the controller still answers
+    it.
     """
 
     def __init__(self) -> None:
@@ -187,9 +207,13 @@ class StubList:
                     return candidate
         return None
 
+    def expects_stub_of(self, api_key: int) -> bool:
+        """Return True if a request of this API is unexpected without a stub."""
+        return self._strict and api_key not in ROUTINE_API_KEYS
+
     def is_idle_for(self, api_key: int) -> bool:
         """Return True if requests of this API need not be matched, whoever sends them."""
-        return not self._strict and not self._held and self._of_api(api_key).is_empty
+        return not self.expects_stub_of(api_key) and not self._held and self._of_api(api_key).is_empty
 
     def hold(self, stub: Stub, received: StubRequest, by: str) -> None:
         """Blackhole the sender: the client ("clientId") or only the connection ("connection")."""

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from mockraft import Controller, stub
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from playwright.async_api import Locator, Page, expect
 
 from .asking import ask
@@ -134,8 +135,8 @@ async def test_a_request_is_made_a_stub_and_its_next_answer_names_it(opens: Open
 async def test_unexpected_request_shows_nearest_stub_and_its_mismatch(opens: Opens, controller: Controller) -> None:
     rack = controller.double.script.stubs
     rack.strict = True
-    rack.add(stub("ApiVersions", client_id="expected").inject_error("UNSUPPORTED_VERSION"))
-    await ask(controller)
+    rack.add(stub("DescribeCluster", client_id="expected").inject_error("UNSUPPORTED_VERSION"))
+    await controller.ask(DescribeClusterRequest(endpoint_type=2), client_id="somebody")
     page = await opens("requests")
     await rows(page).filter(has_text="unmatched").first.click()
     missed = page.get_by_role("complementary").locator(".near-miss")

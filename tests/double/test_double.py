@@ -136,11 +136,15 @@ def test_requests_are_waited_for(mockraft: SyncController) -> None:
 
 def test_unused_stubs_and_unexpected_requests_are_reported_with_near_misses(mockraft: SyncController) -> None:
     mockraft.strict = True
-    unused = mockraft.stub("BrokerHeartbeat", broker_id=7).drop()
+    unused = mockraft.stub("UnregisterBroker", broker_id=7).drop()
     mockraft.ask(HEARTBEAT)
-    with pytest.raises(AssertionError, match=r"(?s)stub stub-1 was never used: BrokerHeartbeat brokerId=7.*✗ brokerId"):
+    mockraft.assert_all_expected()
+    mockraft.ask(UnregisterBrokerRequest(broker_id=1))
+    with pytest.raises(
+        AssertionError, match=r"(?s)stub stub-1 was never used: UnregisterBroker brokerId=7.*✗ brokerId"
+    ):
         mockraft.assert_all_stubs_used()
-    with pytest.raises(AssertionError, match=r"(?s)#1 was not expected.*✗ brokerId: wanted 7, there was 1"):
+    with pytest.raises(AssertionError, match=r"(?s)was not expected.*✗ brokerId: wanted 7, there was 1"):
         mockraft.assert_all_expected()
     (unexpected,) = mockraft.unmatched()
     (miss,) = mockraft.near_misses(unexpected)

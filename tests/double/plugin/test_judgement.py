@@ -19,9 +19,9 @@ UNEXPECTED = """
 
     @pytest.mark.mockraft(strict=True)
     def test_one(mockraft):
-        mockraft.stub("BrokerHeartbeat", broker_id=1)
+        mockraft.stub("AllocateProducerIds", broker_id=1)
         for broker_id in (1, 2):
-            mockraft.ask(messages.by_name("BrokerHeartbeatRequest")(broker_id=broker_id))
+            mockraft.ask(messages.by_name("AllocateProducerIdsRequest")(broker_id=broker_id))
     """
 
 
