@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import argument, as_typer, option
 from mockraft.commands.refusals import end
 from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
@@ -29,8 +30,7 @@ option --stubs stubs.json of its controller. Java 17 (a JDK) and Maven are neede
   javac -cp "$(mockraft cluster-tests --print-class-path)" -d classes MyTest.java
   mockraft cluster-tests                             list the classes of Kafka's test jars
 
-Exit codes: 0 no test failed, 1 a test failed or nothing could run.
-"""
+""" + exit_codes(ExitCode.MISSING, done="no test failed", failed="a test failed, or did not end")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +76,16 @@ def cluster_tests(options: Options) -> None:
             return
         with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
             results = _run(options, options.tests, (options.logs or Path(folder)).absolute())
-    except (KafkaUnavailableError, KafkaProcessError, TimeoutError) as error:
-        end("cluster-tests", error, 1)
+    except KafkaUnavailableError as error:
+        end("cluster-tests", error, ExitCode.MISSING)
+    except (KafkaProcessError, TimeoutError) as error:
+        end("cluster-tests", error, ExitCode.FAILED)
     for each in results:
         typer.echo(f"{each.outcome:<7}  {each.seconds:6.1f} s  {each.test_class} {each.name}{_shown(each)}")
     counts = Counter(each.outcome for each in results)
     typer.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped")))
     if counts["failed"]:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _run(options: Options, tests: list[str], folder: Path) -> list[ClusterTestResult]:

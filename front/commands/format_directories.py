@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple, NoReturn
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import end
 
-REFUSED = 1
 PROPERTIES_BYTES_MAX = 1 << 20
 
 FORMAT_ABOUT = """Format the log directories of a broker, real or simulated, as kafka-storage format does (KIP-858).
@@ -24,8 +24,9 @@ that are missing are made. Kafka's brokers start on them, and mockraft's on thos
   mockraft format --node-id 1 --cluster-id T0ta1ly_Mocked-Cluster --log-dir data/d0 --log-dir data/d1
   mockraft format --cluster-id T0ta1ly_Mocked-Cluster --config server.properties --ignore-formatted
 
-Exit codes: 0 all are formatted, 1 one cannot be (mended, --ignore-formatted formats what is left), 2 a bad option.
-"""
+After one that cannot be formatted is mended, --ignore-formatted formats what is left.
+
+""" + exit_codes(ExitCode.UNUSABLE_DIRECTORY, done="all are formatted")
 
 Seed = Annotated[int | None, typer.Option(help="Seed of the ids, for runs that repeat.")]
 
@@ -98,7 +99,7 @@ def format_command(options: FormatOptions) -> None:
             ignore_formatted=options.ignore_formatted,
         )
     except LogDirsError as error:
-        end("format", error, REFUSED)
+        end("format", error, ExitCode.UNUSABLE_DIRECTORY)
     for line in done.lines:
         typer.echo(line)
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 
 if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
@@ -17,18 +18,24 @@ Bootstrap = Annotated[str, typer.Option(envvar="MOCKRAFT_BOOTSTRAP", help="Contr
 TimeoutMs = Annotated[int, typer.Option(min=1, help="How long it may take.")]
 
 
+ABOUT = """Ask a controller, mockraft or Kafka's, for its APIs and its leader.
+
+Where a login or an ACL hides the leader, an answer is enough. It is the health check of the container image, so that
+a controller that does not answer is a negative result too.
+
+""" + exit_codes(
+    done="there is a leader that can commit records",
+    failed="there is none, it has failed (a full disk), or nothing answers",
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("health")(health)
+    app.command("health", help=ABOUT)(health)
 
 
 def health(bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000) -> None:
-    """Ask a controller, mockraft or Kafka's, for its APIs and its leader.
-
-    Exit code 0 when there is a leader that can commit records; 1 when there is none, when it has failed (a full disk),
-    or when nothing answers. Where a login or an ACL hides the leader, an answer is enough. It is the health check of
-    the container image.
-    """
+    """Ask a controller; see ABOUT."""
     host, colon, port = bootstrap.rpartition(":")
     if not colon or not port.isdigit():
         raise typer.BadParameter(f"{bootstrap} is not HOST:PORT", param_hint="--bootstrap")
@@ -36,10 +43,10 @@ def health(bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_00
         apis, failure = asyncio.run(_health_of(host.strip("[]"), int(port), timeout_ms))
     except (OSError, TimeoutError) as error:
         print(f"{bootstrap} does not answer: {str(error) or type(error).__name__}")
-        raise typer.Exit(1) from None
+        raise typer.Exit(ExitCode.FAILED) from None
     if failure is not None:
         print(f"{bootstrap} cannot commit: {failure}")
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
     print(f"{bootstrap} answers: {apis} APIs")
 
 

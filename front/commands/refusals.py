@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
@@ -26,10 +27,16 @@ def blaming(option: str, *errors: type[Exception]) -> Iterator[None]:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def end(command: str, error: object, code: int) -> NoReturn:
+def end(command: str, error: object, code: ExitCode) -> NoReturn:
     """End `mockraft COMMAND` with this exit code and the error on stderr."""
     typer.echo(f"mockraft {command}: {error}", err=True)
     raise typer.Exit(code)
+
+
+def end_without(command: str, package: str | None, extra: str) -> NoReturn:
+    """End `mockraft COMMAND` because a package is missing, which an extra of mockraft installs."""
+    about = f"this needs {package}, which is not installed: pip install 'mockraft[{extra}]' (in a clone: '.[{extra}]')"
+    end(command, about, ExitCode.MISSING)
 
 
 def write_json(command: str, path: Path | None, tree: object) -> None:
@@ -43,7 +50,7 @@ def write_json(command: str, path: Path | None, tree: object) -> None:
     try:
         write_private(path, f"{text}\n".encode(errors="backslashreplace"))
     except OSError as error:
-        end(command, f"cannot write {path}: {error.strerror}", 2)
+        end(command, f"cannot write {path}: {error.strerror}", ExitCode.USAGE)
 
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:

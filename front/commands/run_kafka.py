@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import end
 from mockraft.releases import release
@@ -34,9 +35,16 @@ _WAY_TO_RUNNING = (
 )
 
 
+ABOUT = """Run real Kafka brokers whose only controller is mockraft, and leave them to you until Ctrl-C.
+
+Kafka's jars are fetched once by Maven; Java 17 or newer is needed. Nothing is left behind but those jars.
+
+""" + exit_codes(ExitCode.MISSING, done="it was stopped", failed="a broker ended, or did not start")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("run-kafka")(as_typer(run_kafka))
+    app.command("run-kafka", help=ABOUT)(as_typer(run_kafka))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +58,7 @@ class Options:
 
 
 def run_kafka(options: Options) -> None:
-    """Run real Kafka brokers whose only controller is mockraft, and leave them to you until Ctrl-C.
-
-    Kafka's jars are fetched once by Maven; Java 17 or newer is needed. Nothing is left behind but those jars.
-    """
+    """Run the brokers; see ABOUT."""
     from mockraft.kafka.jars import KafkaUnavailableError
     from mockraft.kafka.processes import KafkaProcessError
     from rich.console import Console
@@ -75,8 +80,10 @@ def run_kafka(options: Options) -> None:
                 _stop(cluster)
     except KeyboardInterrupt:
         pass
-    except (KafkaUnavailableError, KafkaProcessError) as error:
-        end("run-kafka", error, 1)
+    except KafkaUnavailableError as error:
+        end("run-kafka", error, ExitCode.MISSING)
+    except KafkaProcessError as error:
+        end("run-kafka", error, ExitCode.FAILED)
 
 
 class _Story:

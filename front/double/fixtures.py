@@ -189,7 +189,7 @@ def complaint(item: pytest.Item, live: list[Watched]) -> str:
 
 
 def shorten(error: BaseException, item: pytest.Item, live: list[Watched]) -> None:
-    """Leave out of an error what does not help the test's author: frames of mockraft, and a journal that is shown too."""
+    """Leave frames of mockraft, and a journal that is shown anyway, out of an error."""
     if item.config.getoption("fulltrace"):
         return
     end_at_call(error)

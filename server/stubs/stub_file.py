@@ -34,6 +34,10 @@ class StubFileError(ValueError):
     """A file cannot be used; the text has the file, the place in it and the reason."""
 
 
+class NoYamlError(StubFileError):
+    """A YAML file cannot be read without PyYAML."""
+
+
 @dataclass(frozen=True)
 class StubFile:
     """The contents of a file: its stubs, and the JSON of its faults and of its plan."""
@@ -121,8 +125,8 @@ def _yaml(path: Path, text: str) -> tuple[Json, Node | None]:
     try:
         import yaml
     except ImportError:
-        about = "YAML needs PyYAML: pip install 'mockraft[admin]' (here: '.[admin]'), or write the file as JSON"
-        raise StubFileError(f"{path}: {about}") from None
+        about = "YAML needs PyYAML: pip install 'mockraft[admin]' (in a clone: '.[admin]'), or write the file as JSON"
+        raise NoYamlError(f"{path}: {about}") from None
     try:
         loader = yaml.SafeLoader(text)
         loader.name = str(path)

@@ -76,7 +76,7 @@ def test_the_id_of_meta_properties_counts_before_the_host_s(controller: SyncCont
     assert resolve(controller, data_dir, "--host", "h2", "--id", "6", *named).exit_code == 1
     (disks[1] / META_PROPERTIES).write_text(f"version=1\ncluster.id={controller.cluster_id}\nnode.id=6\n")
     unlike = resolve(controller, data_dir, "--host", "h2", *named)
-    assert unlike.exit_code == 1
+    assert unlike.exit_code == 4
     assert "Stored node id 6 doesn't match" in unlike.stderr
 
 
@@ -84,7 +84,7 @@ def test_directory_of_another_cluster_is_refused(controller: SyncController, dat
     file = data_dir / META_PROPERTIES
     file.write_text("version=1\ncluster.id=another\nnode.id=5\n")
     refused = resolve(controller, data_dir, "--host", "h2", "--log-dir", data_dir)
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert (refused.exit_code, refused.stdout) == (4, "")
     why = f"Invalid cluster.id in: {file}. Expected {controller.cluster_id}, but read another."
     assert refused.stderr.startswith(f"mockraft broker-id: {why}")
     assert not (data_dir / HOSTS_FILE).exists()
@@ -151,9 +151,9 @@ def test_invalid_use_and_missing_controller_have_different_exit_codes(
         (("--host", "a b"), 1, "'a b' is no host"),
         (("--host", "h:9092", "--id", "2"), 1, "is no host"),
         (("--bootstrap-controller", "nowhere"), 2, "is not host:port"),
-        (("--bootstrap-controller", "127.0.0.1:1"), 5, "127.0.0.1:1"),
+        (("--bootstrap-controller", "127.0.0.1:1"), 6, "127.0.0.1:1"),
         (("--command-config", str(data_dir / "none")), 2, "--command-config"),
-        (("--data-dir", str(data_dir / "none"), "--id", "2"), 1, f"{data_dir / 'none'} is not a directory"),
+        (("--data-dir", str(data_dir / "none"), "--id", "2"), 4, f"{data_dir / 'none'} is not a directory"),
     ):
         done = resolve(controller, data_dir, *arguments)
         assert done.exit_code == code, arguments
@@ -181,7 +181,7 @@ def test_malformed_response_is_reported_and_the_next_controller_is_tried(
         both = f"{nonsense},{controller.bootstrap}"
         helped = resolve(controller, data_dir, "--host", "h2", "--id", "2", "--bootstrap-controller", both)
         thread.join(30)
-    assert alone.exit_code == 5
+    assert alone.exit_code == 6
     assert f"mockraft broker-id: {nonsense}: " in alone.stderr
     assert "Traceback" not in alone.stderr
     assert helped.stdout == "node.id=2\n"
@@ -194,6 +194,6 @@ def test_truncated_map_is_reported_and_kept(controller: SyncController, data_dir
         run("list", "--data-dir", data_dir),
         run("collect-garbage", "--data-dir", data_dir, "--bootstrap-controller", controller.bootstrap, "--yes"),
     ):
-        assert done.exit_code == 1
+        assert done.exit_code == 4
         assert f"{data_dir / HOSTS_FILE} is not a valid host map" in done.stderr
     assert (data_dir / HOSTS_FILE).read_text() == '{"h1": {"version": 0, "bro'

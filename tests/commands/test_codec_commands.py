@@ -293,5 +293,5 @@ def test_explain_without_construct_names_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(mockraft.wire, "explain", raising=False)
     monkeypatch.setitem(sys.modules, "construct", None)
     result = run("explain", "-q", "63", "-v", "0", HEARTBEAT)
-    assert result.exit_code == 2
+    assert result.exit_code == 7
     assert "pip install 'mockraft[explain]'" in result.stderr

@@ -81,7 +81,7 @@ def test_failure_is_printed_with_its_reproduction_command() -> None:
 
 def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     done = mockraft("conformance", "--bootstrap", bootstrap, "--cluster-id", "another")
-    assert done.returncode == 3
+    assert done.returncode == 6
     assert "INCONSISTENT_CLUSTER_ID; cluster id another" in done.stderr
 
 
@@ -90,7 +90,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     [
         ((), 2, "--bootstrap"),
         (("--bootstrap", "nowhere"), 2, "is no address"),
-        (("--bootstrap", "127.0.0.1:1"), 3, "Is a controller listening there?"),
+        (("--bootstrap", "127.0.0.1:1"), 6, "Is a controller listening there?"),
         (("--bootstrap", "127.0.0.1:1", "--area", "none"), 2, "there is no area"),
         (("--bootstrap", "127.0.0.1:1", "--only", "no such case"), 2, "no case is called so"),
         (("--bootstrap", "127.0.0.1:1", "--level", "core", "--area", "quorum"), 2, "level core has no case"),

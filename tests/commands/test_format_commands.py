@@ -60,7 +60,7 @@ def test_directories_that_are_named_count_before_the_properties(tmp_path: Path, 
 def test_second_format_needs_a_flag(tmp_path: Path, config: Path) -> None:
     format_dirs("--config", config)
     again = format_dirs("--config", config)
-    assert again.exit_code == 1
+    assert again.exit_code == 4
     assert again.stderr == (
         f"mockraft format: Log directory {tmp_path / 'd1'} is already formatted. Use --ignore-formatted to ignore this "
         "directory and format the others.\n"
@@ -108,7 +108,7 @@ def test_reports_missing_requirements(tmp_path: Path, config: Path) -> None:
 def test_a_broken_directory_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = format_dirs("--node-id", "1", "--log-dir", tmp_path / "file" / "d1")
-    assert done.exit_code == 1
+    assert done.exit_code == 4
     assert f"{tmp_path / 'file' / 'd1'}" in done.stderr
     assert "Traceback" not in done.stderr
 

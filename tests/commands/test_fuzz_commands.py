@@ -47,5 +47,5 @@ def test_absence_of_differences_is_reported(unlike: list[str]) -> None:
 
 def test_missing_controller_is_reported(unlike: list[str]) -> None:
     nobody = run("--bootstrap", unlike[0], "--against", "127.0.0.1:1")
-    assert nobody.exit_code == 3
+    assert nobody.exit_code == 6
     assert "127.0.0.1:1" in nobody.stderr

@@ -63,9 +63,9 @@ def test_unreplayable_requests_are_reported(options: list[str], complaint: str) 
     assert complaint in one_line(result.output)
 
 
-def test_no_controller_is_exit_code_3() -> None:
+def test_no_controller_is_exit_code_6() -> None:
     result = replay(f"127.0.0.1:{free_port()}")
-    assert result.exit_code == 3
+    assert result.exit_code == 6
     assert "cannot connect" in result.output
 
 

@@ -136,7 +136,7 @@ def test_second_signal_stops_a_broker_without_a_controller(launch: Launch) -> No
 def test_broker_without_a_controller_reports_the_problem(launch: Launch) -> None:
     broker = launch("broker", "--id", "1", "--bootstrap-controller", "127.0.0.1:1")
     out, _ = broker.communicate(timeout=DEADLINE_S)
-    assert broker.returncode == 5
+    assert broker.returncode == 6
     assert "cannot connect to 127.0.0.1:1" in out
     assert "Traceback" not in out
 

@@ -77,16 +77,6 @@ def test_an_admin_port_that_is_taken_ends_it_with_code_3(serve: Serve) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 
 
-def test_missing_packages_are_reported_with_the_install_command() -> None:
-    blocked = (
-        "import sys; sys.modules['fastapi'] = None; from mockraft.cli import main; "
-        "sys.argv = ['mockraft', 'serve', '--port', '0', '--admin-port', '0']; main()"
-    )
-    ended = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, timeout=DEADLINE_S)
-    assert ended.returncode == 2
-    assert "mockraft[admin]" in ended.stderr
-
-
 def test_an_admin_api_that_is_off_is_not_even_imported() -> None:
     looks = (
         "import sys, mockraft.commands.serve.command, mockraft.commands.serve.admin, mockraft.commands.serve.quorum; "

@@ -1,4 +1,4 @@
-"""Without numpy, pyarrow and construct: recording works, and commands that read a capture name the missing extra."""
+"""Without the packages of extras: recording works, and commands that need an extra name it."""
 
 import json
 import subprocess
@@ -7,35 +7,61 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 from ..topics import ask
 from .cli import DEADLINE_S, started
 
 CAPTURE = str(Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap")
-LIGHT = (
-    "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'construct', 'pandas'])); "
-    "from mockraft.cli import main; main()"
-)
+MISSING = ["numpy", "pyarrow", "construct", "pandas", "fastapi", "uvicorn", "yaml", "jinja2", "matplotlib", "pyspark"]
+LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraft.cli import main; main()"
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("command", "extra"),
     [
-        ["replay", "--capture", CAPTURE, "--bootstrap", "127.0.0.1:1"],
-        ["record", "--capture", CAPTURE, "--out", "-"],
-        ["serve-capture", "--capture", CAPTURE, "--listen", "127.0.0.1:0"],
+        (f"replay --capture {CAPTURE} --bootstrap 127.0.0.1:1", "captures"),
+        (f"record --capture {CAPTURE} --out -", "captures"),
+        (f"serve-capture --capture {CAPTURE} --listen 127.0.0.1:0", "captures"),
+        ("serve --port 0 --admin-port 0", "admin"),
+        ("serve --port 0 --stubs stubs.yaml", "admin"),
+        ("stubs load stubs.yaml", "admin"),
+        ("explain --record NoOp --version 0 00", "explain"),
+        ("fleet --bootstrap-controller 127.0.0.1:1 --plot run.svg", "bench"),
+        (f"spark decode --captures {CAPTURE} --out tables", "spark"),
+        (f"spark report --captures {CAPTURE} --html run.html", "spark"),
     ],
-    ids=lambda arguments: arguments[0],
+    ids=lambda each: " ".join(each.split()[:2]),
 )
-def test_capture_command_without_its_extra_names_it_in_one_line(arguments: list[str]) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", LIGHT, *arguments], capture_output=True, text=True, check=False, timeout=DEADLINE_S
-    )
-    assert ended.returncode == 2
+def test_command_without_its_extra_names_it_in_one_line(tmp_path: Path, command: str, extra: str) -> None:
+    (tmp_path / "stubs.yaml").write_text("stubs: []\n")
+    ended = without_extras(*command.split(), folder=tmp_path)
+    assert ended.returncode == ExitCode.MISSING, ended.stderr
     (line,) = ended.stderr.splitlines()
-    assert line.startswith(f"mockraft {arguments[0]}: reading a capture needs ")
-    assert line.endswith("which is not installed: pip install 'mockraft[captures]'")
+    assert line.startswith(f"mockraft {command.split()[0]}")
+    assert f"pip install 'mockraft[{extra}]'" in line
+
+
+def test_report_of_conformance_without_its_extra_names_it(tmp_path: Path) -> None:
+    with Controller.sync() as controller:
+        options = (
+            "--bootstrap",
+            controller.bootstrap,
+            "--area",
+            "registration",
+            "--only",
+            "names a directory twice",
+            "--html",
+            "run.html",
+        )
+        ended = without_extras("conformance", *options, folder=tmp_path)
+    assert (ended.returncode, "pip install 'mockraft[conformance]'" in ended.stderr) == (ExitCode.MISSING, True)
+
+
+def without_extras(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", LIGHT, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
 
 
 @pytest.mark.parametrize("command", ["capture", "record"])

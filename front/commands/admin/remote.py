@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from mockraft.commands.admin.api import Api, RefusedError, UnreachableError
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 
 if TYPE_CHECKING:
@@ -21,14 +22,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-REFUSED, UNREACHABLE = 1, 3
 PIPE_COLUMNS = 160
 
-ENDING = """\b
+ENDING = f"""\b
 The controller is the one with an admin API: mockraft serve --admin-port 8080. Another than http://127.0.0.1:8080 is
 given by --admin or MOCKRAFT_ADMIN, its token by --token-file or MOCKRAFT_ADMIN_TOKEN.
-Exit codes: 0 done, 1 refused (the reason is on stderr), 2 a bad option, 3 nothing answers.
-"""
+{exit_codes(ExitCode.NO_ANSWER, failed="refused (the reason is on stderr)")}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,15 +169,15 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
         do(Remote(Api(url, _token(given["token_file"])), bool(given["as_json"])))
         sys.stdout.flush()
     except RefusedError as refusal:
-        _fail(ctx, refusal, REFUSED)
+        _fail(ctx, refusal, ExitCode.FAILED)
     except UnreachableError as silence:
-        _fail(ctx, silence, UNREACHABLE)
+        _fail(ctx, silence, ExitCode.NO_ANSWER)
     except BrokenPipeError:
         raise  # as in `mockraft brokers | head`; click ends without a message
     except OSError as error:
-        _fail(ctx, error, REFUSED)
+        _fail(ctx, error, ExitCode.FAILED)
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        raise typer.Exit(ExitCode.DONE) from None
 
 
 def _token(file: Path | None) -> str | None:
@@ -190,6 +189,6 @@ def _token(file: Path | None) -> str | None:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="--token-file") from None
 
 
-def _fail(ctx: typer.Context, error: Exception, code: int) -> None:
+def _fail(ctx: typer.Context, error: Exception, code: ExitCode) -> None:
     print(f"{ctx.command_path}: {error}", file=sys.stderr)
     raise typer.Exit(code) from None

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from mockraft.commands.admin.remote import REFUSED, Remote, assignments, given, group, remote, table
+from mockraft.commands.admin.remote import Remote, assignments, given, group, remote, table
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.serving.private_files import write_private
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
@@ -87,7 +88,7 @@ def verify(
     found = to.api.send("POST", "/v1/requests/verify", body)
     to.show(found, f"{found['count']} requests" if found["verified"] else found["report"])
     if not found["verified"]:
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @remote(commands, "save", "The journal as a file for Wireshark, or as JSON lines.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from mockraft.commands.admin.remote import Remote, assignments, compact, given, group, remote, table, value_of
 from mockraft.commands.admin.switches import switches
+from mockraft.commands.exit_codes import ExitCode
+from mockraft.commands.refusals import end
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -133,12 +135,14 @@ def _when(times: int | None, on_call: int | None, probability: float | None, see
 def _read(file: Path) -> dict[str, Any]:
     """The file's parts, with the steps that a chaos stands for."""
     from mockraft.server.stubs.faults.chaos import chaos_from_json
-    from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
+    from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
 
     try:
         tree = read_stub_file(file).to_json()
         if isinstance(tree["plan"], dict):
             tree["plan"] = chaos_from_json(tree["plan"].get("chaos", {}))
+    except NoYamlError as wrong:
+        end("stubs load", wrong, ExitCode.MISSING)
     except StubFileError as wrong:
         raise typer.BadParameter(str(wrong)) from None
     except ValueError as wrong:

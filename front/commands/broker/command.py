@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from mockraft.commands.broker import disk_faults as disks
 from mockraft.commands.broker import options as option
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.commands.option_fields import as_typer
 from mockraft.commands.proposal_options import ProposalOptions
 from mockraft.commands.signals import end_tasks, stop_on_signals, until_signal
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.config import BrokerConfig
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
-
-BROKER_DIED = 1
-PORT_TAKEN = 3
-LOG_DIRS_UNUSABLE = 4
-NO_CONTROLLER = 5
 
 IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
 
@@ -54,7 +50,7 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
 
 async def _broker(
     options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], rng: random.Random
-) -> int:
+) -> ExitCode:
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.listener.client_listener import ListenerError
@@ -66,11 +62,11 @@ async def _broker(
         config = await _config(options, fields, rng)
     except LogDirsError as error:
         how = await _how_to_format(error, options, fields)
-        return _fail(LOG_DIRS_UNUSABLE, f"{error}{how}")
+        return _fail(ExitCode.UNUSABLE_DIRECTORY, f"{error}{how}")
     except DisconnectedError as error:
-        return _fail(NO_CONTROLLER, f"{error}{'' if fields['security'] else IN_THE_CLEAR}")
+        return _fail(ExitCode.NO_ANSWER, f"{error}{'' if fields['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
-        return _fail(NO_CONTROLLER, f"{error} (or give --cluster-id)")
+        return _fail(ExitCode.NO_ANSWER, f"{error} (or give --cluster-id)")
     disks.check(faults, [path for path, _ in config.log_dirs])
     simulated = SimulatedBroker(config)
     with stop_on_signals() as stopped:
@@ -78,10 +74,10 @@ async def _broker(
             simulated.start()
         except (OSError, LoadError) as error:
             await simulated.close()
-            return _fail(LOG_DIRS_UNUSABLE, _reason(error))
+            return _fail(ExitCode.UNUSABLE_DIRECTORY, _reason(error))
         except ListenerError as error:
             await simulated.close()
-            return _fail(PORT_TAKEN, str(error))
+            return _fail(ExitCode.CANNOT_LISTEN, str(error))
         if simulated.listener is not None:
             print(
                 f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True
@@ -90,7 +86,7 @@ async def _broker(
         await _live(simulated, stopped, options.for_s)
         await end_tasks(breaking)
     print(f"broker {options.broker_id} stopped: {simulated.end_reason}", flush=True)
-    return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
+    return ExitCode.FAILED if simulated.end is not None and simulated.end.is_failure else ExitCode.DONE
 
 
 async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float | None) -> None:
@@ -151,6 +147,6 @@ def _reason(error: Exception) -> str:
     return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
 
 
-def _fail(code: int, message: str) -> int:
+def _fail(code: ExitCode, message: str) -> ExitCode:
     print(f"mockraft broker: {message}", file=sys.stderr)
     return code

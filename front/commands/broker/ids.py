@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 from mockraft.commands.broker.options import ControllerOptions
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import client_security, end
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mockraft.brokers.log_dirs.ensemble import DirFound
     from mockraft.wire.json_form import Json
 
-REFUSED = 1
-NO_CONTROLLER = 5
 ANSWER_S = 10
 
 Found = TypeVar("Found")
@@ -29,8 +28,8 @@ Found = TypeVar("Found")
 ABOUT = """Give brokers ids by their hosts' names, so that a machine that lost its disks gets its id back.
 
 hosts.json in the controller's data dir remembers which host had which id. For real brokers as for simulated ones.
-Exit codes: 1 a person has to decide or a file cannot be used, 2 a bad option, 5 no controller answered.
-"""
+
+""" + exit_codes(ExitCode.UNUSABLE_DIRECTORY, ExitCode.NO_ANSWER, failed="a person has to decide")
 RESOLVE_ABOUT = """Print the node.id line of this host's broker for its server.properties; stderr says why that one.
 
 \b
@@ -205,7 +204,7 @@ def _with_cluster(
                 why = f"no answer within {ANSWER_S} s" if isinstance(error, TimeoutError) else error
                 messages = f"{messages}mockraft broker-id: {address[0]}:{address[1]}: {why}\n"
         typer.echo(messages, err=True, nl=False)
-        raise typer.Exit(NO_CONTROLLER)
+        raise typer.Exit(ExitCode.NO_ANSWER)
 
     return _refusing(lambda: asyncio.run(run()))
 
@@ -217,8 +216,10 @@ def _refusing(work: Callable[[], Found]) -> Found:
 
     try:
         return work()
-    except (HostMapError, IdentityError, LogDirsError) as error:
-        end("broker-id", error, REFUSED)
+    except IdentityError as error:
+        end("broker-id", error, ExitCode.FAILED)
+    except (HostMapError, LogDirsError) as error:
+        end("broker-id", error, ExitCode.UNUSABLE_DIRECTORY)
 
 
 def _log_dirs(paths: list[str]) -> list[DirFound]:

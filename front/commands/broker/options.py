@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.grouped_help import GroupedCommand
 from mockraft.commands.option_fields import option, required
 from mockraft.commands.proposal_options import ProposalOptions
@@ -50,9 +51,12 @@ shutdown, a second one ends it at once.
   mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093 --format --log-dir d1 --log-dir d2
   mockraft broker … --log-dir d1 --log-dir d2 --slow d1=50 --fill d2@10 --fail-log-dir d2@30
 
-Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 3 the listener cannot be had, 4 the log
-directories cannot be used, 5 no controller answered.
-"""
+""" + exit_codes(
+    ExitCode.CANNOT_LISTEN,
+    ExitCode.UNUSABLE_DIRECTORY,
+    ExitCode.NO_ANSWER,
+    failed="it had to stop as a real broker would have",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

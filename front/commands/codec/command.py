@@ -14,8 +14,10 @@ from mockraft.codegen.every_release import every_release
 from mockraft.commands.codec import names
 from mockraft.commands.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.commands.codec.names import class_named
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import argument, as_typer, option
 from mockraft.commands.proposal_options import ProposalOptions
+from mockraft.commands.refusals import end_without
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
     from mockraft.wire.json_form import Json
 
-UNREADABLE, MISUSED = 1, 2
 PIPE_COLUMNS = 200
 NAMES_OF = {
     REQUEST: names.request_name,
@@ -48,8 +49,7 @@ mockraft decode --record NoOp --version 0 00
 mockraft decode --framed 01140000             the frame says which record
 mockraft decode --schemas DIR --request Greet --version 0 03686900    a message of your own
 
-Exit codes: 1 the bytes are not that, 2 a bad option.
-"""
+{exit_codes(failed="the bytes are not that")}"""
 ENCODE_ABOUT = """Encode JSON to bytes, printed as hex.
 
 The JSON is what decode prints: every field of the version, save tagged ones that keep their default.
@@ -61,8 +61,7 @@ mockraft encode --request DescribeCluster --version 2
 mockraft encode --record NoOp --version 0 --framed '{}'
 mockraft decode --frame - < r.hex | mockraft encode --frame --raw - > r.bin
 
-Exit codes: 1 the JSON is not that, 2 a bad option or no JSON at all.
-"""
+""" + exit_codes(failed="the JSON is not that")
 EXPLAIN_ABOUT = f"""Explain every byte: offset, field, type and value.
 
 {_NAMING} Records inside a body are opened: batches, their records, and metadata records with their fields.
@@ -73,8 +72,7 @@ mockraft explain --frame - < request.hex
 mockraft explain --response Fetch --version 18 --frame --json - < fetch.hex
 mockraft explain --batches --raw - < 00000000000000000000.log
 
-Exit codes: 1 the bytes break somewhere, 2 a bad option.
-"""
+{exit_codes(ExitCode.MISSING, failed="the bytes break somewhere")}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +234,7 @@ def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
         for each in advice:
             console.print(f"  try it {each}")
     if explanation.error is not None:
-        raise typer.Exit(UNREADABLE)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _speak(ctx: typer.Context, options: SubjectOptions) -> None:
@@ -257,7 +255,7 @@ def _explained(subject: Subject, content: bytes) -> Explanation:
     except ImportError as error:
         if error.name != "construct":
             raise
-        _misuse("explain", "this needs the package construct: pip install 'mockraft[explain]'")
+        end_without("explain", error.name, "explain")
     if subject.kind == BATCHES:
         return explain.explain_batches_of(content)
     if subject.is_framed:
@@ -317,10 +315,10 @@ def _fail(command: str, error: WireError, advice: list[str]) -> NoReturn:
     typer.echo(f"mockraft {command}: {error}", err=True)
     for line in advice:
         typer.echo(f"  {line}", err=True)
-    raise typer.Exit(UNREADABLE)
+    raise typer.Exit(ExitCode.FAILED)
 
 
 def _misuse(command: str, what: str) -> NoReturn:
     typer.echo(f"mockraft {command}: {what}", err=True)
     typer.echo(f"  mockraft {command} --help has examples", err=True)
-    raise typer.Exit(MISUSED)
+    raise typer.Exit(ExitCode.USAGE)

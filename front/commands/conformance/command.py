@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from mockraft.commands.conformance import fuzz
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import blaming, end
 
@@ -17,10 +20,6 @@ if TYPE_CHECKING:
     from mockraft.commands.conformance.screen import Screen
     from mockraft.conformance import Run
     from mockraft.conformance.case import Case
-
-FAILED = 1
-BAD_OPTION = 2
-NO_CONTROLLER = 3
 
 ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka.
 
@@ -43,8 +42,12 @@ Levels, each with the cases of those before it:
   full    brokers and tools also get Kafka's answers and texts: all cases without the area quorum
   quorum  other controllers vote with it and follow it, too: all cases
 
-Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
-"""
+""" + exit_codes(
+    ExitCode.NO_ANSWER,
+    ExitCode.MISSING,
+    done="every case passed (or its difference is known)",
+    failed="a case failed",
+)
 DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
 
 
@@ -125,13 +128,13 @@ def conformance(context: typer.Context, options: Options) -> None:
             if options.against is not None and other is None:
                 other = asyncio.run(ask(options.against, None))
     except CannotConnectError as error:
-        end("conformance", error, NO_CONTROLLER)
+        end("conformance", error, ExitCode.NO_ANSWER)
     screen.summary(found)
     if other is not None:
         screen.comparison(found, other)
     _write(found, other, options)
     if found.failures if options.strict else found.unexplained:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def table(docs: Table = None) -> None:
@@ -145,7 +148,7 @@ def table(docs: Table = None) -> None:
     from mockraft.conformance.documents.marked_text import replace_marked
     from mockraft.conformance.documents.parity_table import as_markdown
 
-    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+    with _needing_java("table"), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
         sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
     for who, runs in sides.items():
         for level, found in runs.items():
@@ -212,14 +215,14 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
 
     runs = {}
     for version in kafka_version or SUPPORTED:
-        with tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
+        with _needing_java("baseline"), tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
             found = run_on_kafka(Path(directory), version=version, observe=kafka_version is None)
         count = found.count()
         typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
         for verdict in found.failures:
             typer.echo(f"kafka-{version}: {verdict.name}: {verdict.reason}", err=True)
         if found.failures:
-            raise typer.Exit(FAILED)
+            raise typer.Exit(ExitCode.FAILED)
         write(found, folder / f"kafka-{version}.json")
         runs[release(version).name] = found
     if kafka_version is None:
@@ -244,6 +247,17 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
         for each in entries:
             typer.echo(f"{each.id}  ({each.area}, {each.kind})")
             typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
+
+
+@contextmanager
+def _needing_java(command: str) -> Iterator[None]:
+    """End `mockraft conformance COMMAND` if the block cannot run Kafka."""
+    from mockraft.kafka.jars import KafkaUnavailableError
+
+    try:
+        yield
+    except KafkaUnavailableError as error:
+        end(f"conformance {command}", error, ExitCode.MISSING)
 
 
 def _chosen(options: Options) -> list[Case]:
@@ -305,8 +319,10 @@ def _write(found: Run, other: Run | None, options: Options) -> None:
             found.write_json(options.json_file)
         if options.html_file is not None:
             write_html(found, options.html_file, other)
-    except (NoTemplatesError, OSError) as error:
-        end("conformance", error, BAD_OPTION)
+    except NoTemplatesError as error:
+        end("conformance", error, ExitCode.MISSING)
+    except OSError as error:
+        end("conformance", error, ExitCode.USAGE)
 
 
 async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import end
 from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
     from mockraft.conformance.fuzz.steps import Step
-
-DIFFERENT = 1
-NO_CONTROLLER = 3
 
 ABOUT = """Send the same seeded random requests to two controllers and stop at the first difference.
 
@@ -29,8 +27,9 @@ request, which --replay takes.
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --seed 7 --steps 10000
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --replay found.jsonl
 
-Exit codes: 0 no difference, 1 a difference, 2 a bad option or a controller that is not new, 3 no controller answered.
-"""
+Controllers that are not new are a wrong option.
+
+""" + exit_codes(ExitCode.NO_ANSWER, done="no difference", failed="a difference")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +64,7 @@ def fuzz(options: Options) -> None:
         else:
             report = differential.run_again(options.bootstrap, options.against, _steps_in(options.replay), **ids)
     except OSError as error:
-        end("conformance fuzz", f"{options.bootstrap} or {options.against}: {error}", NO_CONTROLLER)
+        end("conformance fuzz", f"{options.bootstrap} or {options.against}: {error}", ExitCode.NO_ANSWER)
     except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error)) from None
     if report.finding is None:
@@ -82,7 +81,7 @@ def fuzz(options: Options) -> None:
             f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{id_options}"
             f" --seed {report.finding.seed} --steps {report.finding.step}"
         )
-    raise typer.Exit(DIFFERENT)
+    raise typer.Exit(ExitCode.FAILED)
 
 
 def _tell(steps: int) -> None:

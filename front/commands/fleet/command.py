@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from mockraft.commands.broker.command import NO_CONTROLLER
 from mockraft.commands.broker.options import RunOptions
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
-from mockraft.commands.refusals import blaming, client_security
+from mockraft.commands.refusals import blaming, client_security, end_without
 from mockraft.commands.run.command import is_live
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet.plan import Action
 
-GONE_WRONG = 1
 BROKERS_A_PROCESS = 2_500
 STARTS_PER_S = 500
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
@@ -48,9 +47,9 @@ A script is a JSON or TOML file of steps, each with when, what and to whom:
     {"at_s": 90, "do": "fail-log-dir", "brokers": [1, 2]}
   ]}
 
-Exit codes: 1 brokers were fenced by mistake, died or never registered, 2 a bad option or script, 5 no controller
-answered.
-"""
+""" + exit_codes(
+    ExitCode.NO_ANSWER, ExitCode.MISSING, failed="brokers were fenced by mistake, died or never registered"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +117,13 @@ def fleet(options: FleetOptions) -> None:
     with _open_for_writing(options.json_file, "--json") as out:
         summary = run_fleet(order)
         if summary is None:
-            raise typer.Exit(NO_CONTROLLER)
+            raise typer.Exit(ExitCode.NO_ANSWER)
         if out is not None:
             out.write(to_json(summary))
     if draw is not None:
         draw(summary)
     if summary["went_wrong"]:
-        raise typer.Exit(GONE_WRONG)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
@@ -161,7 +160,6 @@ def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
     try:
         from mockraft.commands.fleet.plot import draw
     except ModuleNotFoundError as error:
-        about = f"needs {error.name}, which is not installed: pip install 'mockraft[bench]'"
-        raise typer.BadParameter(about, param_hint="--plot") from None
+        end_without("fleet --plot", error.name, "bench")
     with _open_for_writing(path, "--plot"):
         return lambda summary: draw(summary, path)

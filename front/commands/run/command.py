@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.signals import end_tasks, stop_on_signals, until_signal
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mockraft.server.running import RunningController
 
 DEFAULT_PORT = 9093
-PORT_TAKEN = 3
 REDRAW_S = 0.5
 PLAIN_EVERY_S = 5
 PLAIN_POLL_S = 0.05
@@ -31,7 +31,8 @@ RUN_ABOUT = """Run a controller with simulated brokers and show them live.
 
 The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are, and serve clients.
 More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
-"""
+
+""" + exit_codes(ExitCode.CANNOT_LISTEN, done="it was stopped")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ async def _run(options: Options, rng: random.Random) -> int:
     except OSError as error:
         where = f"{options.host}:{options.port}" if options.port is not None else f"any port of {options.host}"
         print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
-        return PORT_TAKEN
+        return ExitCode.CANNOT_LISTEN
     watch = Watch(running)
     address = (running.config.voter_host, running.config.voter_port)
     with stop_on_signals() as stopped:

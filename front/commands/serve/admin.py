@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mockraft.commands.serve.options import ADMIN_OFF, OptionError, blaming
+from mockraft.commands.serve.options import ADMIN_OFF, MissingPackageError, OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def checked(options: Mapping[str, Any]) -> AdminSettings | None:
-    """Return the settings of the admin API; None where it is off. OptionError."""
+    """Return the settings of the admin API; None where it is off. OptionError, MissingPackageError."""
     port = options["admin_port"]
     if options["virtual_clock"]:
         if port == ADMIN_OFF:
@@ -28,8 +28,8 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     if not port.isdecimal() or int(port) > 65_535:
         raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        about = "the admin API needs two more packages: pip install 'mockraft[admin]' (here: '.[admin]')"
-        raise OptionError(about, "--admin-port")
+        about = "--admin-port needs two more packages: pip install 'mockraft[admin]' (in a clone: '.[admin]')"
+        raise MissingPackageError(about)
     from mockraft.server.admin.settings import AdminSettings
 
     token_file = options["admin_token_file"]

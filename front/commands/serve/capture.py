@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import end
 from mockraft.commands.traffic.capture import listen_address
@@ -14,8 +15,6 @@ from mockraft.commands.traffic.replay import CaptureOptions, exchanges_of
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.capture_controller import CaptureController
-
-NO_PORT = 3
 
 ABOUT = """Answer brokers as the controller in a capture answered: a replay the other way round.
 
@@ -27,8 +26,9 @@ A request that the capture has no answer to ends its connection and is logged.
 \b
   mockraft serve-capture --capture night.pcap --port 9093 --listen 127.0.0.1:19093
 
-Ctrl-C ends it and tells what was answered. Exit codes: 2 a bad option or capture, 3 the port cannot be had.
-"""
+Ctrl-C ends it and tells what was answered.
+
+""" + exit_codes(ExitCode.CANNOT_LISTEN, ExitCode.MISSING, done="it was stopped")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def serve_capture(options: Options) -> None:
     try:
         asyncio.run(_serve(CaptureController(answers, on_event=_print_event)))
     except OSError as error:
-        end("serve-capture", error, NO_PORT)
+        end("serve-capture", error, ExitCode.CANNOT_LISTEN)
     for api, count in answers.answered.most_common():
         typer.echo(f"{api}: {count:,} answered", err=True)
     for (api, why), count in answers.unanswered.items():

@@ -17,8 +17,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.commands.serve import admin, quorum, release, security
-from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, blaming, misspelled_variables, variables
+from mockraft.commands.serve.options import (
+    ADMIN_OFF,
+    OPTIONS,
+    MissingPackageError,
+    OptionError,
+    blaming,
+    misspelled_variables,
+    variables,
+)
 from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
 from mockraft.commands.signals import stop_after_stdin, stop_on_signals
 from mockraft.double.proposals import overlay_of, rules_of
@@ -33,9 +42,6 @@ DESCRIPTORS_KEPT = 64
 """File descriptors that are not for connections: the log's files, the loop, standard streams."""
 
 GC_THRESHOLDS = (20_000, 5, 100)
-PORT_TAKEN = 3
-DATA_DIR_UNUSABLE = 4
-FAILED = 5
 
 FAILURE_CHECK_S = 0.25
 FAILURE_CHECKS = 4
@@ -68,7 +74,7 @@ def _cluster_id_of(data_dir: Path | None) -> str | None:
     try:
         return cluster_id_of(data_dir)
     except DataDirError as error:
-        raise SystemExit(_fail(DATA_DIR_UNUSABLE, str(error))) from error
+        raise SystemExit(_fail(ExitCode.UNUSABLE_DIRECTORY, str(error))) from error
 
 
 def run(options: dict[str, Any]) -> int:
@@ -99,8 +105,11 @@ def run(options: dict[str, Any]) -> int:
     if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
         about = "the simulated brokers must log in: give their credentials with --client-config-file"
         raise OptionError(about, "--brokers")
-    options["admin"] = admin.checked(options)
-    options["stub_file"] = stub_file(options["stubs"])
+    try:
+        options["admin"] = admin.checked(options)
+        options["stub_file"] = stub_file(options["stubs"])
+    except MissingPackageError as error:
+        return _fail(ExitCode.MISSING, str(error))
     with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(_run(config, rng, options))
 
@@ -157,10 +166,10 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
             config, controllers, rng, script, VirtualClock() if options["virtual_clock"] else None
         )
     except DataDirError as error:
-        return _fail(DATA_DIR_UNUSABLE, str(error))
+        return _fail(ExitCode.UNUSABLE_DIRECTORY, str(error))
     except OSError as error:
         if _is_about_address(error):
-            return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
+            return _fail(ExitCode.CANNOT_LISTEN, _cannot_listen(config, controllers, error))
         raise
     double = Double(lambda: nodes, script)
     if options["stub_file"] is not None:
@@ -182,7 +191,9 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
                 server = await admin.start(double, settings)
             except OSError as error:
                 if _is_about_address(error):
-                    return _fail(PORT_TAKEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
+                    return _fail(
+                        ExitCode.CANNOT_LISTEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+                    )
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
@@ -198,7 +209,7 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
         if (failure := await _until_failed(double, stopped, stays=options["stay_after_failure"])) is not None:
-            return _fail(FAILED, failure)
+            return _fail(ExitCode.CANNOT_CONTINUE, failure)
         about = f"; the brokers have {SHUTDOWN_MS // 1000} s for a controlled shutdown" if options["brokers"] else ""
         _log.info("stopping%s", about)
         log_unused(script)
@@ -241,7 +252,7 @@ async def _start_brokers(
             addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
         )
     except ListenerError as error:
-        return _fail(PORT_TAKEN, str(error))
+        return _fail(ExitCode.CANNOT_LISTEN, str(error))
     undo.push_async_callback(fleet.shut_down, SHUTDOWN_MS)
     print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
     for broker in fleet.brokers:
@@ -287,6 +298,6 @@ def _raise_descriptor_limit() -> int:
     return wanted
 
 
-def _fail(code: int, message: str) -> int:
+def _fail(code: ExitCode, message: str) -> int:
     print(f"mockraft serve: {message}", file=sys.stderr)
     return code

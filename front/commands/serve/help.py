@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.grouped_help import GroupedCommand
 from mockraft.commands.serve import command
 from mockraft.commands.serve.options import GROUPS, OPTIONS, OptionError, variables
@@ -42,9 +43,13 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
 Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has
 spaces between its values. Secrets are read from files or variables, because other users can see a command line.
 
-Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used, 5 the controller
-cannot continue (a full disk, an I/O error).
-"""
+""" + exit_codes(
+    ExitCode.CANNOT_LISTEN,
+    ExitCode.UNUSABLE_DIRECTORY,
+    ExitCode.CANNOT_CONTINUE,
+    ExitCode.MISSING,
+    done="it was stopped",
+)
 
 
 class ServeCommand(GroupedCommand):

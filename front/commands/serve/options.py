@@ -32,6 +32,10 @@ class OptionError(Exception):
         self.flag = flag
 
 
+class MissingPackageError(Exception):
+    """An option needs a package that is not installed."""
+
+
 @contextmanager
 def blaming(flag: str, *errors: type[Exception]) -> Iterator[None]:
     """Report these errors of the block, by default ValueError, as those of an option."""

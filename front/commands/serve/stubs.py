@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.commands.serve.options import OptionError, blaming
+from mockraft.commands.serve.options import MissingPackageError, OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.script import Script
@@ -29,13 +29,16 @@ def cluster_id_in(initial_state: Path | None) -> str | None:
 
 
 def stub_file(path: Path | None) -> StubFile | None:
-    """Read a stub file. OptionError names the place of a mistake."""
+    """Read a stub file. OptionError names the place of a mistake; MissingPackageError without PyYAML."""
     if path is None:
         return None
-    from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
+    from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
 
     with blaming("--stubs", StubFileError):
-        return read_stub_file(path)
+        try:
+            return read_stub_file(path)
+        except NoYamlError as error:
+            raise MissingPackageError(str(error)) from None
 
 
 def load(script: Script, file: StubFile, path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.spark.options import FAILED, SparkOptions, need_spark, result_console, writable_folder
+from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
 from rich.console import Console
 from rich.table import Table
 
@@ -27,9 +28,12 @@ followed across splits and files.
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
 
-Exit codes: 0 written, 1 a capture could not be read (see --on-error) or a table not be written, 2 invalid option, 3 no
-PySpark or no Java, 130 interrupted.
-"""
+""" + exit_codes(
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="written",
+    failed="a capture could not be read (see --on-error) or a table not be written",
+)
 
 ROUNDTRIP = """Verify the codec with captures: decode each message, encode it again and compare the bytes.
 
@@ -41,9 +45,12 @@ messages are counted; with --strict they are failures.
   mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
   mockraft spark roundtrip --captures run.pcap --json
 
-Exit codes: 0 all messages are equal, 1 one is not (or a capture could not be read), 2 invalid option or no messages,
-3 no PySpark or no Java, 130 interrupted.
-"""
+""" + exit_codes(
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="all messages are equal",
+    failed="one is not (or a capture could not be read)",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +163,7 @@ def roundtrip(options: RoundtripOptions) -> None:
         _print_coverage(console, found)
         console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
     if failed:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[str, ...]:

@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.commands.option_fields import option, required
-from mockraft.commands.refusals import blaming
+from mockraft.commands.refusals import blaming, end_without
 from mockraft.serving.private_files import DIRECTORY_MODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
-
-FAILED = 1
-MISSING = 3
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +67,9 @@ class SparkOptions:
 
 
 def need_spark() -> None:
-    """Exit with code 3 and an installation hint if PySpark is missing; call before importing it."""
+    """End the command with an installation hint if PySpark is missing; call before importing it."""
     if importlib.util.find_spec("pyspark") is None:
-        typer.echo("mockraft spark: PySpark is missing: pip install 'mockraft[spark]'", err=True)
-        raise typer.Exit(MISSING)
+        end_without("spark", "pyspark", "spark")
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -103,7 +99,7 @@ def result_console() -> Console:
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
     """Yield a session that ends with the block.
 
-    Errors are one line on stderr and an exit code: 1 for a failed job, 3 without Java, 130 for Ctrl-C.
+    Errors are one line on stderr and an exit code: FAILED for a job that failed, MISSING without Java, INTERRUPTED.
     """
     settings = pairs(conf, "--conf")
     need_spark()
@@ -119,14 +115,14 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
         yield spark
     except JavaMissingError as error:
         print(f"mockraft spark: {error}", file=sys.stderr)
-        raise typer.Exit(MISSING) from None
+        raise typer.Exit(ExitCode.MISSING) from None
     except (PySparkException, Py4JError, OSError, KeyboardInterrupt) as error:
         if is_interrupt(error):
             print("mockraft spark: interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         is_sparks = isinstance(error, (PySparkException, Py4JError, ConnectionError))
         print(f"mockraft spark: {reason_of(str(error)) if is_sparks else error}", file=sys.stderr)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(ExitCode.FAILED) from None
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):

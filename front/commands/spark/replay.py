@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_json
 from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
 
-DIFFERENT = 1
-BAD_OPTION = 2
-NO_CONTROLLER = 3
 FINDINGS_SHOWN = 40
 
 ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
@@ -39,9 +37,13 @@ baseline also has do not count.
   mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
   mockraft spark replay --print-rules
 
-Exit codes: 0 all responses as captured (or as in the baseline), 1 differences, 2 invalid option or capture, 3 no
-controller responded or could be started, 130 interrupted.
-"""
+""" + exit_codes(
+    ExitCode.NO_ANSWER,
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="all responses as captured (or as in the baseline)",
+    failed="differences",
+)
 
 
 def _print_rules(wanted: bool) -> None:
@@ -129,7 +131,7 @@ def replay(options: ReplayOptions) -> None:
     if options.json_file != Path("-"):
         _show(found)
     if found["different"]:
-        raise typer.Exit(DIFFERENT)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def rules_of(path: Path | None) -> Rules:
@@ -205,11 +207,11 @@ def _exit_of(error: Exception) -> Exception:
     """Print the task's own error and return the exit for it; return other errors unchanged."""
     text = str(error)
     for name, code in (
-        ("TargetError", NO_CONTROLLER),
-        ("DisconnectedError", NO_CONTROLLER),
-        ("AlreadySentError", NO_CONTROLLER),
-        ("CaptureError", BAD_OPTION),
-        ("PATH_NOT_FOUND", BAD_OPTION),
+        ("TargetError", ExitCode.NO_ANSWER),
+        ("DisconnectedError", ExitCode.NO_ANSWER),
+        ("AlreadySentError", ExitCode.NO_ANSWER),
+        ("CaptureError", ExitCode.USAGE),
+        ("PATH_NOT_FOUND", ExitCode.USAGE),
     ):
         if name in text:
             line = next(line for line in text.splitlines() if name in line)
@@ -226,7 +228,7 @@ def _write_html(path: Path, files: list[str], out: str, options: ReplayOptions) 
     try:
         write_report(path, captures=captures, ports=servers, replay=Path(out), show_secrets=show_secrets)
     except OSError as error:
-        end("spark replay", f"cannot write {path}: {error}", BAD_OPTION)
+        end("spark replay", f"cannot write {path}: {error}", ExitCode.USAGE)
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import end, write_json
-from mockraft.commands.spark.options import INTERRUPTED, result_console
+from mockraft.commands.refusals import end, end_without, write_json
+from mockraft.commands.spark.options import result_console
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
 
 COMMAND = "spark report"
 GO_ON = "; --on-error skip continues behind the damage"
-NOT_CLEAN, BAD_OPTION, MISSING = 1, 2, 3
 ABOUT = """Write a report of captured traffic as one self-contained HTML file.
 
 It shows APIs and versions, decoding and round trips of every frame, latencies, requests per second with gaps, failovers
@@ -36,9 +36,12 @@ commands that reproduce them without Spark. PySpark is not needed.
 Tables are folders of Parquet files: messages, and optionally conn_events, file_events and frames (for commands that
 decode requests); of a replay replay_results, diffs and rules.json. They are read batch by batch, in bounded memory.
 
-Exit codes: 0 the report is written, 1 with --strict: a frame did not decode or round-trip, or a response differs, 2
-invalid option, table or capture, 3 a package is missing, 130 interrupted.
-"""
+""" + exit_codes(
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="the report is written",
+    failed="with --strict: a frame did not decode or round-trip, or a response differs",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +86,7 @@ def report(options: ReportOptions) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
-        end(COMMAND, f"the package {error.name} is missing: pip install 'mockraft[spark]'", MISSING)
+        end_without(COMMAND, error.name, "spark")
     servers = _ports(options.ports or ())
     files = [path for pattern in options.captures or () for path in _files(pattern)]
     try:
@@ -102,16 +105,16 @@ def report(options: ReportOptions) -> None:
     except SourceError as error:
         _misuse(f"{error}{GO_ON if files and options.on_error == 'fail' else ''}")
     except NoTemplatesError as error:
-        end(COMMAND, error, MISSING)
+        end(COMMAND, error, ExitCode.MISSING)
     except KeyboardInterrupt:
-        end(COMMAND, "interrupted", INTERRUPTED)
+        end(COMMAND, "interrupted", ExitCode.INTERRUPTED)
     except OSError as error:
         _misuse(f"cannot write {options.html}: {error.strerror or error}")
     write_json(COMMAND, options.json_file, found)
     if options.json_file != Path("-"):
         _show(found, options.html)
     if options.strict and not _is_clean(found):
-        raise typer.Exit(NOT_CLEAN)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _ports(given: Sequence[str]) -> list[int]:
@@ -186,4 +189,4 @@ def _show(found: dict[str, Any], html: Path) -> None:
 
 
 def _misuse(what: str) -> NoReturn:
-    end(COMMAND, what, BAD_OPTION)
+    end(COMMAND, what, ExitCode.USAGE)

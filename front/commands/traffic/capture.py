@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import api_filter, end, host_and_port, hosts_and_ports
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.recording import TrafficRecorder
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
-RECORDING_ENDED = 1
-NO_PORT = 3
 PROGRESS_INTERVAL_S = 1.0
 RecorderT = TypeVar("RecorderT", bound="TrafficRecorder")
 WILDCARDS = ("0.0.0.0", "::")
@@ -41,8 +40,7 @@ Then start brokers with the ready line's bootstrap as controller.quorum.bootstra
 directories: an older log contains the controllers' own addresses. SIGTERM and Ctrl-C end the capture; if the process is
 killed, the file is valid up to its last packet. If the disk is full, recording ends and traffic is still forwarded.
 
-Exit codes: 1 recording ended early (full disk, --max-bytes), 2 invalid option, 3 the file or a port is not available.
-"""
+""" + exit_codes(ExitCode.CANNOT_LISTEN, done="it was stopped", failed="recording ended early (full disk, --max-bytes)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +82,7 @@ def capture(options: Options) -> None:
         quiet=options.quiet,
     )
     if recording.ended is not None:
-        end("capture", f"recording ended early: {recording.ended}", RECORDING_ENDED)
+        end("capture", f"recording ended early: {recording.ended}", ExitCode.FAILED)
 
 
 class Addresses(NamedTuple):
@@ -115,7 +113,7 @@ def listen_address(text: str) -> tuple[str, int]:
 def record_until_signal(
     command: str, record: Callable[[], RecorderT], to: Addresses, *, out: Path, quiet: bool = False
 ) -> RecorderT:
-    """Run a proxy until a signal; print the ready line and, unless `quiet`, progress. Exit code 3 for OSError."""
+    """Run a proxy until a signal; print the ready line and, unless `quiet`, progress. OSError ends the command."""
     from mockraft.server.running import event_loop
     from mockraft.spark_replay.endpoints import Endpoint
     from mockraft.spark_replay.recording_proxy import RecordingProxy
@@ -125,6 +123,9 @@ def record_until_signal(
 
     try:
         recorder = record()
+    except OSError as error:
+        end(command, f"cannot write {out}: {error.strerror or error}", ExitCode.USAGE)
+    try:
         upstreams = [Endpoint(*each) for each in to.upstreams]
         proxy = RecordingProxy(
             recorder, upstreams, host=to.host, port=to.port, advertised_host=to.advertised_host, on_event=on_event
@@ -132,7 +133,7 @@ def record_until_signal(
         with asyncio.Runner(loop_factory=event_loop) as runner:
             runner.run(_run(proxy, out, quiet, command))
     except OSError as error:
-        end(command, error, NO_PORT)
+        end(command, error, ExitCode.CANNOT_LISTEN)
     return recorder
 
 

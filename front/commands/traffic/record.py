@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import api_filter, write_json
 from mockraft.commands.traffic.capture import Addresses, record_until_signal
@@ -24,8 +25,7 @@ after the other, and the last one stays.
   mockraft record --capture run.pcapng --filter BrokerRegistration --only brokerId --out stubs.json
   mockraft serve --stubs stubs.json
 
-Exit codes: 2 invalid option or capture, 3 a port is not available.
-"""
+""" + exit_codes(ExitCode.CANNOT_LISTEN, ExitCode.MISSING, done="the stubs are written")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import api_filter, blaming, client_security, end, host_and_port, write_json
+from mockraft.commands.refusals import api_filter, blaming, client_security, end, end_without, host_and_port, write_json
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression import replay as replaying
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.regression.replay import Outcome, Replayed
     from mockraft.spark_replay.regression.summary import Report
 
-DIFFERENT = 1
-BAD_OPTION = 2
-NO_CONTROLLER = 3
 FINDINGS_SHOWN = 40
 
 ABOUT = """Send the requests of a capture to a controller again and compare its responses, field by field.
@@ -39,8 +37,7 @@ its time, so that its session expires as in the capture.
 
 Reading captures needs pip install 'mockraft[captures]'.
 
-Exit codes: 0 all responses as captured, 1 differences, 2 invalid option or capture, 3 no response from the controller.
-"""
+""" + exit_codes(ExitCode.NO_ANSWER, ExitCode.MISSING, done="all responses as captured", failed="differences")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,21 +99,20 @@ def replay(options: Options) -> None:
     try:
         found = report(asyncio.run(_with_progress(exchanges, host, port, how)))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
-        end("replay", error, NO_CONTROLLER)
+        end("replay", error, ExitCode.NO_ANSWER)
     write_json("replay", options.json_file, found.to_json())
     if options.json_file != Path("-"):
         _show(found)
     if found.same < found.sent:
-        raise typer.Exit(DIFFERENT)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
-    """Return the exchanges of a capture file. Exits with code 2 if there are none or it cannot be read."""
+    """Return the exchanges of a capture file. End the command if there are none or it cannot be read."""
     try:
         from mockraft.spark_replay.exchanges import read_exchanges
     except ModuleNotFoundError as error:
-        about = f"reading a capture needs {error.name}, which is not installed: pip install 'mockraft[captures]'"
-        end(command, about, BAD_OPTION)
+        end_without(command, error.name, "captures")
     from mockraft.spark_replay.formats import CaptureError
 
     with blaming("--capture", CaptureError):

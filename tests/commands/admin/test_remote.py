@@ -23,7 +23,7 @@ def test_help_has_examples_and_the_admin_url(cli: Cli, group: str) -> None:
 
 def test_an_unreachable_admin_api_gets_a_start_command(cli: Cli) -> None:
     assert cli("brokers", MOCKRAFT_ADMIN="http://127.0.0.1:1") == ""
-    assert cli.exit_code == 3
+    assert cli.exit_code == 6
     first, second, third = cli.errors.splitlines()
     assert first.startswith("mockraft brokers: nothing answers at http://127.0.0.1:1 (")
     assert "mockraft serve --admin-port 8080" in second
@@ -33,7 +33,7 @@ def test_an_unreachable_admin_api_gets_a_start_command(cli: Cli) -> None:
 @pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1"])
 def test_a_url_that_is_none_is_named(cli: Cli, url: str) -> None:
     cli("clock", "--admin", url)
-    assert cli.exit_code == 3
+    assert cli.exit_code == 6
     assert url in cli.errors
 
 
