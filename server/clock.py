@@ -21,6 +21,9 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Current time; never decreases."""
 
+    def now_us(self) -> int:
+        """Current time in microseconds; for measuring only, as requests see `now_ms`."""
+
     def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call at this time."""
 
@@ -34,6 +37,10 @@ class RealClock:
     def now_ms(self) -> int:
         """Return the current time."""
         return (self._epoch_ns + time.monotonic_ns()) // 1_000_000
+
+    def now_us(self) -> int:
+        """Return the current time in microseconds."""
+        return (self._epoch_ns + time.monotonic_ns()) // 1_000
 
     def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call on the event loop."""
@@ -59,6 +66,10 @@ class VirtualClock:
     def now_ms(self) -> int:
         """Return the current time."""
         return self._now_ms
+
+    def now_us(self) -> int:
+        """Return the current time in microseconds; nothing takes less than a step of the clock."""
+        return self._now_ms * 1_000
 
     def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call for `advance`; a time in the past runs at the next `advance`."""

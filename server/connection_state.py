@@ -78,7 +78,9 @@ class Connection:
         said = sender(body)
         return said if said >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)
 
-    def context(self, request: Request, listener: str, apis: Mapping[int, AnyApi], now_ms: int) -> RequestContext:
+    def context(
+        self, request: Request, listener: str, apis: Mapping[int, AnyApi], now_ms: int, received_us: int | None = None
+    ) -> RequestContext:
         """Return the context of a request on this connection."""
         return RequestContext(
             request.api_key,
@@ -93,6 +95,7 @@ class Connection:
             now_ms,
             apis,
             self.token_authenticated,
+            received_us=received_us,
         )
 
     def closed(self, now_ms: int, reason: str, refused: bool, frame: bytes = b"") -> ClosedConnection:

@@ -89,6 +89,10 @@ class Node:
 
         return ScriptedRequests(self._stubs, self.controller, self._responses, self.config.node_id)
 
+    def measure_answers(self, now_us: Callable[[], int]) -> None:
+        """Measure how long answers take by this clock, for the journal."""
+        self._responses.now_us = now_us
+
     @property
     def connections(self) -> int:
         """Number of open connections."""
@@ -256,6 +260,7 @@ class Node:
         """Answer or park one request; return the number of bytes sent."""
         if connection.authentication is not None and self._log_in(connection, frame, now_ms, effects):
             return 0
+        received_us = None if self._responses.now_us is None else self._responses.now_us()
         try:
             request = parse_request(frame, self.messages)
             api = self.apis.get(request.api_key)
@@ -270,7 +275,7 @@ class Node:
         except WireError as wrong:
             self._close(connection, wrong.kind, f"refused: {wrong}", now_ms, effects, frame)
             return 0
-        ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
+        ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms, received_us)
         if connection.broker_id < 0:
             connection.record_sender(request, body)
         scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi, RequestContext, broken
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 
 
 class Responses:
-    """Sends a node's responses and writes its journal; `messages` has the classes and header versions."""
+    """Sends a node's responses and writes its journal; `messages` has the classes and header versions.
+
+    `now_us`, if set, measures how long answers take; else that is as precise as `now_ms`.
+    """
 
     def __init__(self, journal: Journal, messages: MessageLookup) -> None:
         self._journal = journal
         self._messages = messages
+        self.now_us: Callable[[], int] | None = None
 
     def send(
         self,
@@ -68,9 +73,14 @@ class Responses:
         """Write an exchange to the journal; `data` is everything that was sent, empty for nothing."""
         if request.api_key == api_keys.SASL_AUTHENTICATE:
             request = without_secrets(request)
+        received_ms = ctx.now_ms if received_ms is None else received_ms
+        if self.now_us is None or ctx.received_us is None:
+            took_us = 1_000 * (now_ms - received_ms)
+        else:
+            took_us = self.now_us() - ctx.received_us
         exchange = Exchange(
             connection.connection_id,
-            ctx.now_ms if received_ms is None else received_ms,
+            received_ms,
             now_ms,
             request,
             request.frame,
@@ -85,6 +95,7 @@ class Responses:
             unmatched,
             reason,
             connection.peer_address,
+            took_us,
         )
         self._journal.add_exchange(exchange)
         return exchange

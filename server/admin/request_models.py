@@ -16,6 +16,7 @@ class ReceivedRequest(Model):
     connection: int = Field(description="Number of the connection, counted from 1 by the node.")
     received_ms: int
     answered_ms: int
+    took_us: int = Field(description="Microseconds from the request to its answer.", examples=[140])
     api: str = Field(examples=["BrokerHeartbeat"])
     api_version: int
     correlation_id: int

@@ -62,7 +62,8 @@ class RequestContext(serving_api.RequestContext):
 
     `apis` is the node's table by API key; `failure` is set if the handler raised, `refused_with` to the code with
     which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
-    `carried`, if set, answers the request in an Envelope.
+    `carried`, if set, answers the request in an Envelope. `received_us` is the time in microseconds, where answers are
+    measured; handlers use `now_ms`.
     """
 
     connection_id: int
@@ -74,6 +75,7 @@ class RequestContext(serving_api.RequestContext):
     failure: str | None = None
     refused_with: int = 0
     carried: Carried | None = None
+    received_us: int | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
         """True if delegation token requests are allowed on such a listener (ControllerApis.allowTokenRequests)."""

@@ -33,13 +33,13 @@ SMALL_BODY_BYTES = 256
 class Exchange(Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
-    Times are milliseconds of the controller's clock. The journal sets `id`, which numbers all nodes' entries from 1,
-    `node_id`, and `show_secrets`. The frames, `request` and `response` have the real values; texts, JSON and the
-    `shown_…` properties have them only if `show_secrets` is True. `broker_id` is the sender, -1 if unknown; `principal`
-    its name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id; `unmatched`: strict
-    stubs did not expect the request. `reason` is why there is no answer (`response_frame` is empty) or how it was
-    altered. `failure` is the traceback of a handler that raised, else None. `messages` has the message classes. The
-    token of SaslAuthenticate is removed from the request.
+    Times are milliseconds of the controller's clock; `took_us` is the time to the answer in microseconds. The journal
+    sets `id`, which numbers all nodes' entries from 1, `node_id`, and `show_secrets`. The frames, `request` and
+    `response` have the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
+    `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or "stub <id>", and then
+    `matched` is that stub's id; `unmatched`: strict stubs did not expect the request. `reason` is why there is no
+    answer (`response_frame` is empty) or how it was altered. `failure` is the traceback of a handler that raised, else
+    None. `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
     """
 
     connection_id: int
@@ -58,6 +58,7 @@ class Exchange(Generic[RequestT, ResponseT]):
     unmatched: bool = False
     reason: str | None = None
     peer_address: str = ""
+    took_us: int = 0
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
     show_secrets: bool = field(default=False, init=False)
@@ -176,6 +177,7 @@ class Exchange(Generic[RequestT, ResponseT]):
             "peer": self.peer_address,
             "receivedMs": self.received_ms,
             "answeredMs": self.answered_ms,
+            "tookUs": self.took_us,
             "api": self.api,
             "apiVersion": self.api_version,
             "correlationId": self.correlation_id,

@@ -839,6 +839,9 @@ type ReceivedRequest struct {
 	// ServedBy `controller`, or `stub ID`.
 	ServedBy string `json:"servedBy"`
 
+	// TookUs Microseconds from the request to its answer.
+	TookUs int64 `json:"tookUs"`
+
 	// Unmatched True if strict stubs did not expect it.
 	Unmatched bool `json:"unmatched"`
 }
@@ -992,7 +995,7 @@ type Settings struct {
 	// JournalEntriesMax Maximum number of requests kept.
 	JournalEntriesMax int64 `json:"journalEntriesMax"`
 
-	// Strict If true, a request that no stub matches is marked `unmatched`; it is still answered.
+	// Strict If true, a request that no stub matches is marked `unmatched`, but for those by which brokers and quorums run; it is still answered.
 	Strict bool `json:"strict"`
 }
 

@@ -146,5 +146,5 @@ def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
         exchange["connection"],
         f"{exchange['api']} v{exchange['apiVersion']}",
         answer,
-        exchange["answeredMs"] - exchange["receivedMs"],
+        f"{exchange['tookUs'] / 1000:.3f}",
     )

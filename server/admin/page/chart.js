@@ -10,10 +10,11 @@ const TOP = 8;
 /** @typedef {{name: string, color: string, values: Map<number, number>, fill?: boolean}} Series */
 
 export class Chart {
-  /** @param {string} title @param {string} unit */
-  constructor(title, unit) {
+  /** @param {string} title @param {string} unit @param {(value: number) => string} format how values are written */
+  constructor(title, unit, format = number) {
     this.title = title;
     this.unit = unit;
+    this.format = format;
     /** @type {Series[]} */
     this.series = [];
     this.now = 0;
@@ -90,7 +91,7 @@ export class Chart {
       pen.moveTo(LEFT, at);
       pen.lineTo(width, at);
       pen.stroke();
-      pen.fillText(number(ceiling * part), LEFT - 8, at);
+      pen.fillText(this.format(ceiling * part), LEFT - 8, at);
     }
     pen.textBaseline = "alphabetic";
     for (const minute of width < 400 ? [0, 3, 5] : [0, 1, 2, 3, 4, 5]) {
@@ -134,12 +135,15 @@ export class Chart {
 
   /** @param {number} second @param {number} largest */
   label(second, largest) {
-    const values = this.series.map(({ name, color, values }) => ({ name, color, value: number(values.get(second)) }));
+    const values = this.series.map(({ name, color, values }) => {
+      const value = values.get(second);
+      return { name, color, value: value === undefined ? "–" : this.format(value) };
+    });
     this.legend.replaceChildren(
       ...values.map(({ name, color, value }) => h("span", {}, h("i", { class: `swatch ${color.slice(2)}` }), `${name} `, h("b", {}, value))),
       h("span", { class: "note" }, this.unit));
     const now = values.map(({ name, value }) => `${name} ${value}`).join(", ");
-    this.canvas.setAttribute("aria-label", `${this.title} (${this.unit}): ${now}; at most ${number(largest)} in the last five minutes`);
+    this.canvas.setAttribute("aria-label", `${this.title} (${this.unit}): ${now}; at most ${this.format(largest)} in the last five minutes`);
   }
 }
 

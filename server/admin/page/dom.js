@@ -75,6 +75,12 @@ const NUMBER = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 /** @param {number | null | undefined} value */
 export const number = (value) => (value === null || value === undefined ? "–" : NUMBER.format(value));
 
+const WITH_DIGITS = [0, 1, 2, 3].map((digits) => new Intl.NumberFormat("en-US", { maximumFractionDigits: digits }));
+
+/** Microseconds as milliseconds with three digits that count: 0.142, 1.42, 14.2, 142. @param {number} us */
+export const milliseconds = (us) =>
+  WITH_DIGITS[us < 1_000 ? 3 : us < 10_000 ? 2 : us < 100_000 ? 1 : 0].format(us / 1_000);
+
 /** A count with its noun. @param {number} count @param {string} noun */
 export const many = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 

@@ -14,6 +14,7 @@ const SLOW_ON_PURPOSE = "Fetch";
  * @property {number} connection
  * @property {number} receivedMs
  * @property {number} answeredMs
+ * @property {number} tookUs
  * @property {string} api
  * @property {number} apiVersion
  * @property {string | null} clientId
@@ -26,7 +27,7 @@ const SLOW_ON_PURPOSE = "Fetch";
  * @property {string | null} failure
  */
 
-/** @typedef {{second: number, controller: number, stub: number, took: number[]}} Second */
+/** @typedef {{second: number, controller: number, stub: number, took: number[]}} Second `took` is in microseconds */
 
 /** @param {Line} line */
 export const lineKey = (line) => String(line.id);
@@ -85,7 +86,7 @@ class RequestsSeen {
       if (this.seconds.size > SECONDS_KEPT + 10) this.forgetBefore(second - SECONDS_KEPT);
     }
     at[isStubbed(line) ? "stub" : "controller"] += 1;
-    if (line.api !== SLOW_ON_PURPOSE) at.took.push(line.answeredMs - line.receivedMs);
+    if (line.api !== SLOW_ON_PURPOSE) at.took.push(line.tookUs);
     this.latestMs = Math.max(this.latestMs, line.answeredMs);
   }
 

@@ -3,7 +3,7 @@
 import { get, send } from "../api.js";
 import { Chart } from "../chart.js";
 import { facts } from "../detail.js";
-import { announce, clockTime, eachOf, fill, h, many, number, setText } from "../dom.js";
+import { announce, clockTime, eachOf, fill, h, many, milliseconds, number, setText } from "../dom.js";
 import { seen } from "../requests_seen.js";
 import { stateOf } from "./brokers.js";
 
@@ -13,7 +13,7 @@ const FEW = 120;
 
 export function overviewPanel() {
   const rate = new Chart("Requests", "per second");
-  const latency = new Chart("Response time", "ms, without Fetch, which waits for records");
+  const latency = new Chart("Response time", "ms, without Fetch, which waits for records", milliseconds);
   const map = brokerMap();
   const quorum = quorumCard();
   const clock = clockCard();
@@ -127,7 +127,7 @@ function brokerMap() {
 /** Rate and latency of each API over the last minute. */
 function apiCard() {
   const rows = h("tbody", {});
-  const render = tableRows(rows, ({ api, rate, p50, p99, refused }) => [api, number(rate), number(p50), number(p99), number(refused)], ({ api }) => api);
+  const render = tableRows(rows, ({ api, rate, p50, p99, refused }) => [api, number(rate), milliseconds(p50), milliseconds(p99), number(refused)], ({ api }) => api);
   const element = h("section", { class: "box", "aria-label": "Requests by API" }, h("header", {}, h("h3", {}, "By API"), h("span", { class: "note" }, "the last minute")),
     h("table", {}, tableHead("API", "per s", "p50 ms", "p99 ms", "refused"), rows));
   return {
@@ -138,7 +138,7 @@ function apiCard() {
       for (let at = seen.lines.length - 1; at >= 0 && seen.lines[at].answeredMs > seen.latestMs - 60_000; at--) {
         const line = seen.lines[at];
         const of = byApi.get(line.api) ?? { took: [], refused: 0 };
-        of.took.push(line.answeredMs - line.receivedMs);
+        of.took.push(line.tookUs);
         if (line.error) of.refused += 1;
         byApi.set(line.api, of);
       }

@@ -2,7 +2,7 @@
 /** Live requests: client, API, who answered and why; newest on top. */
 import { get, request } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, clockTime, fill, h, many, number, setText } from "../dom.js";
+import { announce, clockTime, fill, h, many, milliseconds, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { answeredBy, isStubbed, lineKey, seen } from "../requests_seen.js";
 import { VirtualList } from "../virtual_list.js";
@@ -25,7 +25,7 @@ const COLUMNS = [
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
   { name: "Broker", kind: "num", cell: (line) => line.brokerId ?? "" },
   { name: "Answered by", kind: "by", cell: outcomeView },
-  { name: "ms", kind: "num", cell: (line) => line.answeredMs - line.receivedMs },
+  { name: "ms", kind: "num", cell: (line) => milliseconds(line.tookUs) },
 ];
 
 /** @param {number} ms */
@@ -175,7 +175,7 @@ function exchangeView(line, exchange) {
     facts([
       ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, answeredBy(line))],
       ["Why", line.reason], ["Error", line.error],
-      ["Received", clockTime(line.receivedMs)], ["Took", `${line.answeredMs - line.receivedMs} ms`],
+      ["Received", clockTime(line.receivedMs)], ["Took", `${milliseconds(line.tookUs)} ms`],
       ["Client", line.clientId], ["Broker", line.brokerId], ["Principal", exchange.principal],
       ["Connection", line.connection], ["Correlation", exchange.correlationId], ["Node", line.node], ["Number", line.id],
     ]),
