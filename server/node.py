@@ -72,7 +72,7 @@ class Node:
         self.journal = journal or Journal(*limits, self._api_name, config.node_id, ids, show_secrets=shown)
         self.received_bytes = 0
         self._stubs = self.script.stubs
-        self._responses = Responses(self.journal, self.messages)
+        self.responses = Responses(self.journal, self.messages)
         self._unauthenticated = UnauthenticatedConnections(controller, apis, rng)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
@@ -87,11 +87,7 @@ class Node:
         # Imported for the first stub, so that a controller without stubs starts faster.
         from mockraft.server.scripted import ScriptedRequests
 
-        return ScriptedRequests(self._stubs, self.controller, self._responses, self.config.node_id)
-
-    def measure_answers(self, now_us: Callable[[], int]) -> None:
-        """Measure how long answers take by this clock, for the journal."""
-        self._responses.now_us = now_us
+        return ScriptedRequests(self._stubs, self.controller, self.responses, self.config.node_id)
 
     @property
     def connections(self) -> int:
@@ -260,12 +256,11 @@ class Node:
         """Answer or park one request; return the number of bytes sent."""
         if connection.authentication is not None and self._log_in(connection, frame, now_ms, effects):
             return 0
-        received_us = None if self._responses.now_us is None else self._responses.now_us()
+        received_us = None if self.responses.now_us is None else self.responses.now_us()
         try:
             request = parse_request(frame, self.messages)
             api = self.apis.get(request.api_key)
-            version = request.api_version
-            if api is None or not api.min_version <= version <= api.max_version:
+            if api is None or not api.min_version <= request.api_version <= api.max_version:
                 body = self._body_without_api(request)
                 api = self.apis[api_keys.API_VERSIONS]
             else:
@@ -343,7 +338,7 @@ class Node:
             self._deadlines.add(parked)
             return 0
         if scripted is None:
-            return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
+            return self.responses.send(connection, api, request, body, ctx, response, now_ms, effects)
         sent_bytes, end = self._scripts.finish(connection, request, scripted, response, now_ms, effects)
         if end is not None:
             self._forget(connection, end.reason, "stub", now_ms, refused=True)

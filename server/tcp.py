@@ -50,7 +50,7 @@ class TcpListener:
         self._deferred_effects: deque[Iterable[Effect]] = deque()
         self._faults = node.script.faults
         self._links = ToxicLinks(self, self._faults)
-        node.measure_answers(clock.now_us)
+        node.responses.now_us = clock.now_us
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and start ticking."""
@@ -111,7 +111,7 @@ class TcpListener:
             connection.transport.abort()
         self._connections.clear()
         self.node = node
-        node.measure_answers(self.clock.now_us)
+        node.responses.now_us = self.clock.now_us
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -138,7 +138,6 @@ def test_unused_stubs_and_unexpected_requests_are_reported_with_near_misses(mock
     mockraft.strict = True
     unused = mockraft.stub("UnregisterBroker", broker_id=7).drop()
     mockraft.ask(HEARTBEAT)
-    mockraft.assert_all_expected()
     mockraft.ask(UnregisterBrokerRequest(broker_id=1))
     with pytest.raises(
         AssertionError, match=r"(?s)stub stub-1 was never used: UnregisterBroker brokerId=7.*✗ brokerId"
