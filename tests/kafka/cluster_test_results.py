@@ -31,7 +31,7 @@ VERSIONS = (TEST_CLASSES_VERSION, "4.4.0")
 """Releases that have run: the one that the classes are of, and those on which they run too as far as they link."""
 
 _ROOT = Path(__file__).parents[2]
-PAGE = _ROOT / "docs" / "tutorials" / "kafkas-own-tests.md"
+PAGE = _ROOT / "docs" / "evidence" / "kafkas-own-tests-results.md"
 _TIMEOUT_S = 1800
 _BOUND_BY_READING = {
     "org.apache.kafka.api.EndToEndClusterIdTest": "reads the controller's metrics reporter, an object of its JVM",

@@ -163,7 +163,7 @@ def test_a_real_broker_runs_on_captured_answers(
 
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "how-to" / "captures" / "spark-replay.md").read_text()
+DOCUMENT = (ROOT / "docs" / "evidence" / "replayed-capture.md").read_text()
 CAPTURES = ROOT / "tests" / "captures"
 BY_EXCHANGE = re.compile(r"^\| (\d+) \| (\w+) \| `([^`]+)` \| (\S+) \| (\S+) \|", re.MULTILINE)
 BY_ANSWER = re.compile(r"^\| ([\w, ]+) \| (\d+) \| (closed|as captured|otherwise|[A-Z_, ]+) \|", re.MULTILINE)

@@ -1,6 +1,6 @@
 """Kafka's own `@ClusterTest` classes with mockraft as the controller, judged by their kept results on Kafka's.
 
-`make test` runs a selection, `make soak` all. docs/tutorials/kafkas-own-tests.md shows the results that are kept.
+`make test` runs a selection, `make soak` all. docs/evidence/kafkas-own-tests-results.md shows the kept results.
 """
 
 from __future__ import annotations
