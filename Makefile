@@ -16,7 +16,7 @@ PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(fo
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,types,py312,py313
+ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,dist,types,py312,py313
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
@@ -32,7 +32,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check docs test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
+.PHONY: help run run-kafka test soak check docs dist version test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -51,7 +51,7 @@ help:  ## what can be made
 
 .venv/ready: .venv/python .venv/files
 	@$(PIP) --reinstall-package mockraft \
-	  --editable '.[admin,conformance,captures,containers,explain,test,lint]'
+	  --editable '.[admin,captures,conformance,containers,explain,kio]' --group test --group lint
 	@touch $@
 
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')
@@ -65,7 +65,7 @@ test: .venv/ready  ## all tests: lint, types, generated code, units on each Pyth
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, as the documents quote them (two hours)
-	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311
+	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,dist
 
 check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
 	@.venv/bin/ruff check .
@@ -79,15 +79,22 @@ test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid
 	@.venv/bin/python -m pytest $(ARGS)
 
 docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS=serve shows it while you write)
-	@.venv/bin/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(PIP) --editable '.[docs]'
+	@.venv/bin/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(PIP) --group docs
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs $(or $(ARGS),build) --strict
 
+dist: .venv/ready  ## a release in build/dist, the same bytes each time: packages, site, SBOM, image (BASE=python:3.13-slim)
+	@.venv/bin/python -c 'import cyclonedx_py, mkdocs, mkdocstrings, twine' 2>/dev/null || $(PIP) --group dist --group docs
+	@.venv/bin/python -m tests.artefacts $(if $(BASE),--base $(BASE)) $(ARGS)
+
+version:  ## writes the version of pyproject.toml into the other files that have it
+	@$(PYTHON) -m tests.artefacts.version
+
 mutants: .venv/ready  ## changes the code of a package and shows changes that its tests miss (ARGS='server/raft --sample 100')
-	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --editable '.[mutation]'
+	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --group mutation
 	@.venv/bin/python -m tests.mutation $(ARGS)
 
 fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='codec --seconds 60')
-	@.venv/bin/python -c 'import atheris' 2>/dev/null || $(PIP) --editable '.[fuzzing]'
+	@.venv/bin/python -c 'import atheris' 2>/dev/null || $(PIP) --group fuzzing
 	@.venv/bin/python -m tests.fuzzing $(ARGS)
 
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
@@ -97,7 +104,7 @@ matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers
 	@.venv/bin/python -m tests.matrix $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/evidence/benchmarks.md
-	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'
+	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --group bench
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
