@@ -6,17 +6,18 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 PYENV_ROOT ?= $(HOME)/.pyenv
-PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
+PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[1234].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
 # Compiled tests are kept for the next worker.
 unexport PYTHONDONTWRITEBYTECODE
 export UV_SYSTEM_CERTS := true
 export UV_PYTHON_DOWNLOADS := never
-PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
+PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
+PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell command -v python3.14)
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,dist,types,py312,py313
+ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,dist,types,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
@@ -24,6 +25,7 @@ PACKAGES_units := openssl tshark
 PACKAGES_py311 := $(PACKAGES_units)
 PACKAGES_py312 := $(PACKAGES_units)
 PACKAGES_py313 := $(PACKAGES_units)
+PACKAGES_py314 := $(PACKAGES_units)
 PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
 PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
 comma := ,

@@ -77,6 +77,8 @@ def test_package_works_in_an_empty_environment(
         (ROOT / "pytest_mockraft/README.md").read_text().partition("```python\n")[2].partition("```")[0]
     )
     assert " 1 passed in " in run(programs / "python", "-m", "pytest", "test_readme.py", cwd=tmp_path)
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["mockraft.pytest_plugin"]')
+    assert " 1 passed in " in run(programs / "python", "-m", "pytest", "test_readme.py", cwd=tmp_path)
     run(sys.executable, "-m", "uv", "pip", "check", "--python", programs / "python", cwd=tmp_path)
 
 

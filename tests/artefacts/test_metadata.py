@@ -85,7 +85,8 @@ def test_pytest_mockraft_has_no_module_and_needs_its_own_minor_version(packages:
 
 
 def test_page_lists_each_extra_with_its_packages() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", (ROOT / "docs/reference/installation.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs/reference/installation.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", page, re.MULTILINE)
     extras = {
         name: sorted(re.split(r"[^\w-]", requirement)[0] for requirement in requirements)
         for name, requirements in PYPROJECT["project"]["optional-dependencies"].items()

@@ -16,8 +16,7 @@ from .conftest import ROOT, run
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
 
-def built(folder: Path, base_image: str) -> Path:
-    epoch_s = commit_time_s(ROOT)
+def built(folder: Path, base_image: str, epoch_s: int) -> Path:
     copy_source(ROOT, folder / "source", epoch_s)
     (folder / "target").mkdir()
     image.build(Build(folder, folder / "target", epoch_s, base_image))
@@ -27,7 +26,8 @@ def built(folder: Path, base_image: str) -> Path:
 
 @soak
 def test_image_is_the_same_when_built_again_and_runs(base_image: str, tmp_path: Path) -> None:
-    first, second = built(tmp_path / "first", base_image), built(tmp_path / "second", base_image)
+    epoch_s = commit_time_s(ROOT)
+    first, second = (built(tmp_path / name, base_image, epoch_s) for name in ("first", "second"))
     assert subprocess.run(["cmp", first, second], check=False).returncode == 0
     name = run("docker", "load", "--input", str(first)).split()[-1]
     assert run("docker", "run", "--rm", name, "--version").startswith(f"{name.replace(':', ' ')}, ")

@@ -14,7 +14,7 @@ def project(folder: Path) -> dict[str, object]:
 
 def test_package_names_the_plugin_and_matches_its_version() -> None:
     package, mockraft = project(ROOT / "pytest_mockraft"), project(ROOT)
-    assert package["entry-points"] == {"pytest11": {"mockraft": "mockraft.pytest_plugin"}}
+    assert package["entry-points"] == {"pytest11": {"mockraft.pytest_plugin": "mockraft.pytest_plugin"}}
     assert hasattr(import_module("mockraft.pytest_plugin"), "pytest_addoption")
     assert [package[name] for name in ("version", "requires-python")] == [
         mockraft[name] for name in ("version", "requires-python")
