@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ..budgets import soak
 from .conftest import ROOT, build_here
 from .test_installed import PROGRAMS
 from .version import PLACES, named_in, version
@@ -108,6 +109,8 @@ def test_changelog_and_security_policy_have_the_version() -> None:
     assert f"| {version().rpartition('.')[0]}.x | yes |" in (ROOT / "SECURITY.md").read_text()
 
 
+@soak
+@pytest.mark.timeout(900)
 def test_sbom_has_the_pinned_version_of_each_requirement(tmp_path: Path) -> None:
     build_here(tmp_path / "dist", "sbom")
     bom = json.loads((tmp_path / f"dist/mockraft-{version()}.cdx.json").read_text())
