@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mockraft.releases import SUPPORTED, release
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.captured_log import CapturedLog
@@ -20,6 +21,7 @@ from mockraft.wire.connection import Request
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 
+METADATA_VERSION = "metadata.version"
 ABSENCE_NS_MAX = 10_000_000_000
 """Slightly more than Kafka's default broker.session.timeout.ms: longer absences are not waited out further."""
 
@@ -60,6 +62,7 @@ class Survey:
         self.epochs: set[int] = set()
         self.node_ids: Counter[int] = Counter()
         self.metadata_version: int | None = None
+        self.release: str | None = None
         self.last: dict[tuple[int, int], int] = {}
         self.first_ns = 0
         self.exchanges = 0
@@ -127,9 +130,18 @@ class Survey:
         elif isinstance(response, messages.BrokerRegistrationResponse):
             self.epochs.add(response.broker_epoch)
         elif isinstance(response, messages.ApiVersionsResponse) and self.metadata_version is None:
-            for feature in response.finalized_features:
-                if feature.name == "metadata.version":
-                    self.metadata_version = feature.max_version_level
+            for finalized in response.finalized_features:
+                if finalized.name == METADATA_VERSION:
+                    self.metadata_version = finalized.max_version_level
+            for supported in response.supported_features:
+                if supported.name == METADATA_VERSION:
+                    self.release = _release_of(supported.max_version)
+
+
+def _release_of(metadata_version: int) -> str | None:
+    """Return the name of the release whose newest metadata.version this is."""
+    known = map(release, SUPPORTED)
+    return next((each.name for each in known if max(each.metadata_versions) == metadata_version), None)
 
 
 _SURVEYED = frozenset(

@@ -44,10 +44,10 @@ class Endpoint(Address):
 
 
 class FreshProcess:
-    """A process for each session: an empty controller with the captured one's node id and features.
+    """A process for each session: an empty controller with the captured one's node id, release and features.
 
-    `command` starts it, prints mockraft's ready line and accepts `--node-id` and `--metadata-version`. A `version` of
-    mockraft, if given, is installed first on the machine that runs the process.
+    `command` starts it, prints mockraft's ready line and accepts `--node-id`, `--release` and `--metadata-version`. A
+    `version` of mockraft, if given, is installed first on the machine that runs the process.
     """
 
     is_shared = False
@@ -69,6 +69,8 @@ class FreshProcess:
             command[0] = str(install(self.version))
         if known.node_id is not None:
             command += ["--node-id", str(known.node_id)]
+        if known.release is not None:
+            command += ["--release", known.release]
         if known.metadata_version is not None:
             command += ["--metadata-version", str(known.metadata_version)]
         with tempfile.TemporaryFile() as log:

@@ -21,7 +21,7 @@ def replay(bootstrap: str, *options: str) -> Result:
 
 
 def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
-    with Controller.sync() as controller:
+    with Controller.sync(release="4.3") as controller:
         result = replay(controller.bootstrap, "--filter", "ApiVersions")
     assert result.exit_code == 0, result.output
     assert "34 of 34 responses as captured" in result.output
@@ -30,9 +30,9 @@ def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
 
 def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    with Controller.sync() as controller:
-        # The first one is the replay's own.
-        lie = stub("ApiVersions").on_call(2).change(response={"throttleTimeMs": 5, "errorCode": 41})
+    with Controller.sync(release="4.3") as controller:
+        # The first two are the replay's own: version 5, and then 4.
+        lie = stub("ApiVersions").on_call(3).change(response={"throttleTimeMs": 5, "errorCode": 41})
         controller.call(controller.running.node.script.stubs.add, lie)
         result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path))
     assert result.exit_code == 1

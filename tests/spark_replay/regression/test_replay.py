@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from mockraft import Controller
 from mockraft.kafka.child_process import free_port
+from mockraft.releases import DEFAULT
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
@@ -122,7 +123,7 @@ def test_steps_follow_capture_order_and_broker_absences() -> None:
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:
     """Exchanges before a broker's absence, which would need waiting (see capture-and-replay.md)."""
     exchanges = read_exchanges(CAPTURE, {19093})[:450]
-    async with Controller() as controller:
+    async with Controller(release="4.3") as controller:
         found = report(await on(controller, exchanges))
     assert found.findings == []
     assert found.same == found.sent > 430
@@ -223,6 +224,7 @@ def test_a_fresh_process_is_as_the_captured_controller_was(exchanges: list[Captu
     assert known.node_id == 3000
     assert known.metadata_version is not None
     assert known.metadata_version > 20
+    assert known.release == DEFAULT
     assert Counter(known.cluster_ids).total() > 2
 
 
