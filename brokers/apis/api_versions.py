@@ -1,17 +1,16 @@
-"""ApiVersions (18): KIP-35, KIP-511 (client software), KIP-584 (features).
+"""ApiVersions (18): KIP-35, KIP-511 (client software), KIP-584 (features), KIP-1242 (cluster id and node id).
 
 Answered from the registry, so it offers exactly what is served. Of APIs that the controller answers only the versions
 that the controller has too are offered, once the forwarding channel has been opened (DefaultApiVersionManager); an API
 that the controller lacks is left out. An unknown version of ApiVersions is answered in version 0 with
 UNSUPPORTED_VERSION and the versions of ApiVersions alone. Below version 4 features whose range starts at level 0 are
-left out (KAFKA-17492).
+left out (KAFKA-17492). A client that means another broker or cluster gets REBOOTSTRAP_REQUIRED (version 5).
 """
 
 from __future__ import annotations
 
-import re
-
 from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.serving.api_versions import is_valid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -23,23 +22,23 @@ from mockraft.wire.messages.api_versions_response import (
 
 KRAFT_VERSION = "kraft.version"
 
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
-
 
 def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     """Return the APIs and features of this broker, or the error of an invalid request."""
     low, high = API.versions
     if not low <= ctx.api_version <= high:
         return error(request, error_codes.UNSUPPORTED_VERSION, None)
-    names = (request.client_software_name, request.client_software_version)
-    if ctx.api_version >= 3 and not all(_SOFTWARE.fullmatch(name) for name in names):
+    if not is_valid(request, ctx.api_version):
         return error(request, error_codes.INVALID_REQUEST, None)
+    config = ctx.broker.config
+    meant = (request.cluster_id, request.node_id)
+    if request.cluster_id is not None and meant != (config.cluster_id, config.broker_id):
+        return error(request, error_codes.REBOOTSTRAP_REQUIRED, None)
     return ApiVersionsResponse(
         api_keys=_served(ctx),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in ctx.broker.config.features.items()
+            for name, (low, high) in config.features.items()
             if ctx.api_version >= 4 or low > 0
         ],
         finalized_features=[
@@ -79,4 +78,4 @@ def _kraft_version(ctx: RequestContext) -> int:
     return 1 if ctx.broker.observer.voters else 0
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error, max_version=4)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error)

@@ -43,6 +43,7 @@ APIS: Final[tuple[AnyApi, ...]] = (
     _forwarded("DescribeQuorum", error_with_default_message(DescribeQuorumResponse)),
     _forwarded("UpdateFeatures"),
     _forwarded("UnregisterBroker"),
+    _forwarded("UnregisterController"),
     _forwarded("AddRaftVoter", error_with_default_message(AddRaftVoterResponse)),
     _forwarded("RemoveRaftVoter", error_with_default_message(RemoveRaftVoterResponse)),
 )

@@ -6,11 +6,10 @@ level 0 are left out (KAFKA-17492). A controller does not compare the cluster id
 answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 """
 
-import re
-
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.features import KRAFT_VERSION
+from mockraft.serving.api_versions import is_valid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -20,8 +19,6 @@ from mockraft.wire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
 _CONTROLLED_SHUTDOWN = 7
 
 
@@ -82,17 +79,6 @@ class _Offer(ApiVersionsResponse):
         if written is None:
             written = self._written[version] = super().write(version)
         return written
-
-
-def is_valid(request: ApiVersionsRequest, version: int) -> bool:
-    """Return True if the client software's name and version are valid (ApiVersionsRequest.isValid).
-
-    Since version 5 also a cluster id and a node id of at least 0 are given together or not at all.
-    """
-    if version >= 5 and (request.cluster_id is None) != (request.node_id < 0):
-        return False
-    names = (request.client_software_name, request.client_software_version)
-    return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
 
 
 def _versions(api: AnyApi) -> ApiVersion:

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mockraft.server.apis import api_versions, sasl_authenticate, sasl_handshake
+from mockraft.server.apis import sasl_authenticate, sasl_handshake
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
 from mockraft.server.config import ControllerConfig
+from mockraft.serving.api_versions import is_valid
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
@@ -162,7 +163,7 @@ class SaslExchange:
         self.state = State.HANDSHAKE_OR_VERSIONS_REQUEST
         if request.api_version <= api.max_version:
             body = _body(api, request)
-            if api_versions.is_valid(body, request.api_version):
+            if is_valid(body, request.api_version):
                 self.state = State.HANDSHAKE_REQUEST
         return _PASSES
 

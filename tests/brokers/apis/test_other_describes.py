@@ -175,6 +175,27 @@ def test_a_client_must_name_its_software_properly(cluster: Any) -> None:
     assert (response.error_code, response.api_keys) == (error_codes.INVALID_REQUEST, [])
 
 
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        ("a-cluster", 1, error_codes.NONE),
+        ("a-cluster", 2, error_codes.REBOOTSTRAP_REQUIRED),
+        ("b-cluster", 1, error_codes.REBOOTSTRAP_REQUIRED),
+        ("a-cluster", -1, error_codes.INVALID_REQUEST),
+        (None, 1, error_codes.INVALID_REQUEST),
+        (None, -1, error_codes.NONE),
+    ],
+)
+def test_a_client_of_another_broker_must_bootstrap_again(
+    cluster: Any, cluster_id: str | None, node_id: int, code: int
+) -> None:
+    request = ApiVersionsRequest(
+        client_software_name="test", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+    )
+    response = cluster.ask(request, 5)
+    assert (response.error_code, response.api_keys == []) == (code, code != error_codes.NONE)
+
+
 def test_of_what_a_controller_answers_only_what_it_has_is_told(cluster: Any) -> None:
     cluster.broker.forwarding.api_versions = {api_keys.CREATE_TOPICS: (0, 6), api_keys.METADATA: (0, 1)}
     result = {each.api_key: each for each in (cluster.ask(ASKED)).api_keys}

@@ -97,7 +97,7 @@ def test_answers_an_unknown_version_of_api_versions_in_version_0(bench: Bench) -
     response = read_response_body(sent.data, 8, 18, 0)
     assert (response.error_code, [(each.api_key, each.max_version) for each in response.api_keys]) == (
         error_codes.UNSUPPORTED_VERSION,
-        [(18, 4)],
+        [(18, ApiVersionsRequest.max_version)],
     )
     bench.receive(metadata(10))
     assert bench.answered == [10]

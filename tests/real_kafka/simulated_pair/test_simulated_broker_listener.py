@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft.wire import api_keys, client, json_form, messages
+from mockraft.wire import api_keys, client, error_codes, json_form, messages
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.uuids import text_of
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.real_kafka
 REAL, SIMULATED = 1, 2
 NOT_SERVED = {
     "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
+    "StreamsGroupTopologyDescriptionUpdate",
     "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "InitializeShareGroupState",
     "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
     "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
@@ -38,7 +39,7 @@ def versions(name: str, least: int = 0) -> range:
     return range(max(least, message.min_version), message.max_version + 1)
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", versions("ApiVersions"))
 async def test_api_versions(pair: Any, version: int) -> None:
     keys = {messages.request(key).api_key: name.removesuffix("Request") for key, name in messages.REQUESTS.items()}
 
@@ -49,6 +50,33 @@ async def test_api_versions(pair: Any, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     result = await pair.same(request, version, served)
     assert len(result["apiKeys"]) > 30
+
+
+@pytest.mark.parametrize(
+    ("cluster", "broker", "code"),
+    [
+        ("its own", "its own", error_codes.NONE),
+        ("its own", "another", error_codes.REBOOTSTRAP_REQUIRED),
+        ("another", "its own", error_codes.REBOOTSTRAP_REQUIRED),
+        ("its own", None, error_codes.INVALID_REQUEST),
+        (None, "its own", error_codes.INVALID_REQUEST),
+    ],
+)
+async def test_api_versions_for_a_cluster_and_broker(
+    pair: Any, cluster: str | None, broker: str | None, code: int
+) -> None:
+    described = await pair.ask(REAL, asked("DescribeCluster", 0, includeClusterAuthorizedOperations=False))
+    answers = []
+    for which in (REAL, SIMULATED):
+        request = ApiVersionsRequest(
+            client_software_name="test",
+            client_software_version="1",
+            cluster_id=described.cluster_id if cluster == "its own" else cluster,
+            node_id={"its own": which, "another": 7, None: -1}[broker],
+        )
+        response = await pair.ask(which, request, 5)
+        answers.append((response.error_code, len(response.api_keys) > 0))
+    assert answers == [(code, code == 0)] * 2
 
 
 def metadata(version: int, topics: Any, *, operations: bool = False) -> Any:
