@@ -29,17 +29,16 @@ class ControllerConfig:
 
     Times are milliseconds, sizes bytes. `release` ("3.9") is the Kafka release whose controller it is; `api_versions`
     changes the offered versions of single APIs, by key; None hides the API. `metadata_version` is a feature level (7 is
-    3.3-IV3, 30 is 4.3-IV0), 0 the newest of the release; `features` are levels of a new log that are not its defaults,
+    3.3-IV3, 27 is 4.1-IV1), 0 the newest of the release; `features` are levels of a new log that are not its defaults,
     and `unstable_feature_versions_enable` allows levels that are not ready in that release, which ApiVersions names
-    only with `unstable_api_versions_enable`. `kraft_version` None is the
-    one that the metadata version has by default: 0 before 3.9. `port` is
-    the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it listens on) go
-    into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory. `initial_state` is a
-    saved state, or a snapshot of Kafka's, that a new log begins with. `server_properties` are static configs of Kafka's
-    that have no field here, by key. Without `delegation_token_secret_key` delegation
-    tokens are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added
-    to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
-    setting any enables the authorizer, which otherwise allows what ACLs allow.
+    only with `unstable_api_versions_enable`. `kraft_version` None is the one that the metadata version has by default:
+    0 before 3.9. `port` is the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the
+    ones it listens on) go into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory.
+    `initial_state` is a saved state, or a snapshot of Kafka's, that a new log begins with. `server_properties` are
+    static configs of Kafka's that have no field here, by key. Without `delegation_token_secret_key` delegation tokens
+    are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added to
+    Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker); setting
+    any enables the authorizer, which otherwise allows what ACLs allow.
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
@@ -91,9 +90,7 @@ class ControllerConfig:
     unstable_api_versions_enable: bool = option(
         False, "Cluster", "Also name levels that are not ready in ApiVersions (unstable.api.versions.enable)."
     )
-    release: str = option(
-        DEFAULT, "Cluster", "Be the controller of this Kafka release: 3.7 to 4.4. Default: the newest that is complete."
-    )
+    release: str = option(DEFAULT, "Cluster", "Be the controller of this Kafka release: 3.7 to 4.4.")
     api_versions: "Mapping[int, Range | None]" = option(
         {}, "Cluster", "Versions that an API offers, by its name or key; API=off for none."
     )
@@ -361,18 +358,17 @@ class ControllerConfig:
         return read_addresses(self.controller_quorum_bootstrap_servers or "")
 
     def _check_release(self) -> None:
-        """Choose the metadata.version if none is given. ValueError for levels that the release does not have."""
+        """Choose the levels of a new log that are not given. ValueError for levels that the release does not have."""
         from mockraft.server.controller.settings import features
 
         of, unstable = release(self.release), self.unstable_feature_versions_enable
-        low, high = of.feature_ranges(unstable=unstable)[features.METADATA_VERSION]
-        low = max(low, features.METADATA_VERSION_MIN)
-        if self.metadata_version == 0:
-            object.__setattr__(self, "metadata_version", of.features[features.METADATA_VERSION].max_level)
-        if not low <= self.metadata_version <= high:
-            about = f"controllers of Kafka {of.name} know metadata.version {low} to {high}"
-            raise ValueError(f"metadata_version={self.metadata_version}: {about}")
-        features.check_feature_levels(of, self.metadata_version, self.features, unstable=unstable)
+        levels = features.initial_levels(of, self.metadata_version, self.features, unstable=unstable)
+        object.__setattr__(self, "metadata_version", levels.metadata_version)
+        object.__setattr__(self, "features", levels.others)
+        if levels.kraft_version is not None:
+            if self.kraft_version not in (None, levels.kraft_version):
+                raise ValueError(f"kraft_version={self.kraft_version}: the features have {levels.kraft_version}")
+            object.__setattr__(self, "kraft_version", levels.kraft_version)
         if self.server_properties:
             from mockraft.server import server_properties
 
@@ -388,6 +384,10 @@ class ControllerConfig:
                 f"controller_quorum_voters={self.controller_quorum_voters!r}: directory ids belong into"
                 " initial_controllers"
             )
+        if self.kraft_version == 1 and self.controller_quorum_voters:
+            raise ValueError("kraft_version=1: controller_quorum_voters are voters at kraft.version 0")
+        if self.kraft_version == 0 and self.initial_controllers:
+            raise ValueError("kraft_version=0: initial_controllers are voters at kraft.version 1")
         _ = self.bootstrap_addresses
 
 

@@ -19,7 +19,7 @@ from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.security.authorizer import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
-from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.server.controller.settings.features import METADATA_VERSION, check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.placement import UsableRacks
 from mockraft.serving.directory_ids import draw_uuid
@@ -241,13 +241,17 @@ class Controller:
 
         DataDirError for a record that no controller would have written there (a fatal fault in Kafka).
         """
+        of, unstable = release(self.config.release), self.config.unstable_feature_versions_enable
         for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
             try:
                 effective = self.image.apply(record, offset)
+                levels = [each for each in effective if isinstance(each, FeatureLevelRecord)]
+                for each in levels:
+                    check_supported(of, each.name, each.feature_level, unstable=unstable)
             except (AssertionError, LookupError, ValueError) as error:
                 where = f"{type(record).__name__} at offset {offset}"
                 raise DataDirError(f"the log cannot be replayed: {where}: {error or 'it has no place'}") from error
-            if any(isinstance(each, FeatureLevelRecord) for each in effective):
+            if levels:
                 self.features_epoch = to_offset - 1
         self.applied_offset = to_offset
 

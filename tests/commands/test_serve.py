@@ -161,6 +161,14 @@ def test_refuses_a_data_directory_in_use(serve: Callable[..., Served], tmp_path:
     assert (code, str(tmp_path) in errors, "Traceback" in errors) == (4, True, False)
 
 
+def test_refuses_a_data_directory_of_a_newer_release(tmp_path: Path) -> None:
+    with Controller.sync(data_dir=tmp_path) as newer:
+        cluster_id = newer.cluster_id
+    code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", cluster_id, "--release", "3.9")
+    assert (code, "Traceback" in errors) == (4, False)
+    assert "metadata.version 33 is not supported by controllers of Kafka 3.9; serve with --release 4.4" in errors
+
+
 def test_reports_a_port_in_use(serve: Callable[..., Served]) -> None:
     taken = serve().port
     code, errors = refusal("--port", str(taken))

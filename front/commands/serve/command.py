@@ -93,14 +93,11 @@ def run(options: dict[str, Any]) -> int:
     first_data_dir = quorum.first_data_dir(options)
     known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
     cluster_id = options["cluster_id"] or known or random_cluster_id(rng)
-    options |= (
-        quorum.checked(options)
-        | _proposals(options)
-        | {
-            "cluster_id": _cluster_id(cluster_id),
-            "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
-        }
-    )
+    quorum.check(options)
+    options |= _proposals(options) | {
+        "cluster_id": _cluster_id(cluster_id),
+        "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
+    }
     config = _config(options)
     if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
         about = "the simulated brokers must log in: give their credentials with --client-config-file"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _VOTERS = ("initial_controllers", "controller_quorum_voters", "controller_quorum_bootstrap_servers")
 
 
-def checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that follow from these. OptionError for two that exclude each other."""
+def check(options: Mapping[str, Any]) -> None:
+    """Raise OptionError for two options that exclude each other."""
     given = [name for name in _VOTERS if options[name] is not None]
     if given and options["controllers"] > 1:
         option = f"--{given[0].replace('_', '-')}"
@@ -33,7 +33,6 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["port"] + options["controllers"] - 1 > PORT_MAX:
         about = f"there are not so many ports above {options['port']}"
         raise OptionError(about, "--controllers")
-    return {"kraft_version": 0} if options["controller_quorum_voters"] else {}
 
 
 def first_data_dir(options: Mapping[str, Any]) -> Path | None:

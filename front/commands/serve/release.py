@@ -14,7 +14,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
     from mockraft.releases import DEFAULT, release
     from mockraft.server import server_properties
-    from mockraft.server.controller.settings.features import check_feature_levels, metadata_version_level
+    from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
     from mockraft.server.controller.settings.offers import read_ranges
 
     if options["release"] and options["as_version"]:
@@ -30,7 +30,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
             level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
     with blaming("--feature"):
         features = dict(map(_feature, options["feature"] or ()))
-        check_feature_levels(chosen, level or max(chosen.metadata_versions), features, unstable=unstable)
+        initial_levels(chosen, level, features, unstable=unstable)
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]
         ranges = read_ranges({api: value for api, _, value in pairs})

@@ -168,8 +168,10 @@ class LogFiles:
             raise DataDirError(f"{path}: {error}") from error
         levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
         level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
-        of = release(self._config.release)
+        of, unstable = release(self._config.release), self._config.unstable_feature_versions_enable
         try:
+            for name, chosen in {features.METADATA_VERSION: level, **levels}.items():
+                features.check_supported(of, name, chosen, unstable=unstable)
             return features.bootstrap_records(
                 level,
                 of,

@@ -6,9 +6,10 @@ tables a `Release` has.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from mockraft.releases import NEWEST, MetadataVersion, Release, release
+from mockraft.releases import NEWEST, SUPPORTED, MetadataVersion, Release
+from mockraft.releases import release as release_named
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -28,11 +29,11 @@ _BROKER_CONFIG_TYPE: Final = 4
 @cache
 def metadata_version(level: int) -> MetadataVersion:
     """Return the metadata.version of a feature level, which means the same in every release; ValueError if unknown."""
-    return release(NEWEST).metadata_version(level)
+    return release_named(NEWEST).metadata_version(level)
 
 
 def metadata_version_level(text: str, release: Release, *, unstable: bool = False) -> int:
-    """Return the feature level of a version: "4.3-IV0", "4.3", "4.3.1" or "30".
+    """Return the feature level of a version: "4.1-IV1", "4.1", "4.1.2" or "27".
 
     A release means its newest version, and text after the second dot is ignored, as Kafka does
     (MetadataVersion.fromVersionString). ValueError for a version that the release does not have.
@@ -97,19 +98,69 @@ def _feature_level_record(name: str, level: int) -> RecordAt:
     return RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0)
 
 
-def check_feature_levels(
-    release: Release, metadata_level: int, feature_levels: Mapping[str, int], *, unstable: bool = False
-) -> None:
-    """Raise ValueError with Kafka's message for a feature or level that `kafka-storage format --feature` refuses."""
-    ranges = release.feature_ranges(unstable=unstable)
-    for name, level in feature_levels.items():
-        if name not in ranges or name in (METADATA_VERSION, KRAFT_VERSION):
-            raise ValueError(f"Unsupported feature: {name}")
+def check_supported(release: Release, name: str, level: int, *, unstable: bool = False) -> None:
+    """Raise ValueError for a level in a log that controllers of the release do not support (a fatal fault in Kafka)."""
+
+    def has_level(of: Release) -> bool:
+        low, high = of.feature_ranges(unstable=unstable).get(name, (0, 0))
+        return level == 0 or low <= level <= high
+
+    if not has_level(release):
+        newer = next((each for each in map(release_named, SUPPORTED) if has_level(each)), None)
+        hint = "no known release has it" if newer is None else f"serve with --release {newer.name}"
+        raise ValueError(f"{name} {level} is not supported by controllers of Kafka {release.name}; {hint}")
+
+
+class InitialLevels(NamedTuple):
+    """Feature levels that a new log begins with; `kraft_version` None is the metadata version's default."""
+
+    metadata_version: int
+    kraft_version: int | None
+    others: Mapping[str, int]
+
+
+def initial_levels(
+    release: Release, metadata_level: int, chosen: Mapping[str, int], *, unstable: bool = False
+) -> InitialLevels:
+    """Return the levels of a new log for a metadata.version (0: the newest) and the levels chosen by feature.
+
+    ValueError with Kafka's message for a feature or level that `kafka-storage format --feature` refuses.
+    """
+    ranges, others = release.feature_ranges(unstable=unstable), dict(chosen)
+    low, high = ranges[METADATA_VERSION]
+    low = max(low, METADATA_VERSION_MIN)
+    if metadata_level and not low <= metadata_level <= high:
+        about = f"controllers of Kafka {release.name} know {METADATA_VERSION} {low} to {high}"
+        raise ValueError(f"metadata_version={metadata_level}: {about}")
+    if METADATA_VERSION in others:
+        if metadata_level:
+            raise ValueError(f"{METADATA_VERSION} is also given by itself; give it once")
+        metadata_level = _known_level(release, others.pop(METADATA_VERSION), unstable=unstable)
+    metadata_level = metadata_level or max(release.metadata_versions)
+    for name in others:
+        if name not in ranges:
+            known = ", ".join(sorted(ranges.keys() - {METADATA_VERSION}))
+            raise ValueError(f"Unsupported feature: {name}. Supported features are: {known}")
+    for name, level in others.items():
         low, high = ranges[name]
         if not low <= level <= high:
             raise ValueError(f"No feature:{name} with feature level {level}")
+    for name, level in others.items():
         needed = release.features[name].dependencies.get(level, {}).get(METADATA_VERSION, 0)
         if metadata_level < needed:
             raise ValueError(
                 f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {needed}"
             )
+    return InitialLevels(metadata_level, others.pop(KRAFT_VERSION, None), others)
+
+
+def _known_level(release: Release, level: int, *, unstable: bool) -> int:
+    ready, not_ready = release.metadata_versions, release.unstable_metadata_versions
+    levels = [known for known in (*ready, *not_ready) if known >= METADATA_VERSION_MIN]
+    if level not in levels:
+        raise ValueError(
+            f"No MetadataVersion with feature level {level}. Valid feature levels are from {levels[0]} to {levels[-1]}."
+        )
+    if level in not_ready and not unstable:
+        raise ValueError(f"{METADATA_VERSION} {not_ready[level].name} is not yet stable.")
+    return level

@@ -132,5 +132,11 @@ def test_features_chosen_at_the_format_are_on(formatted: Any) -> None:
 
 
 def test_a_format_that_no_controller_supports_is_named(formatted: Any, tmp_path: Path) -> None:
-    with pytest.raises(DataDirError, match=r"bootstrap\.checkpoint: No MetadataVersion with feature level 99"):
+    unknown = r"bootstrap\.checkpoint: metadata\.version 99 is not supported by controllers of Kafka 4\.4"
+    with pytest.raises(DataDirError, match=unknown):
         formatted(level("metadata.version", 99))
+    (tmp_path / "bootstrap.checkpoint").unlink()
+    with pytest.raises(
+        DataDirError, match=r"share\.version 2 is not supported .* Kafka 4\.3; serve with --release 4\.4"
+    ):
+        formatted(level("metadata.version", 30), level("share.version", 2), release="4.3")

@@ -1,35 +1,38 @@
+import re
+
 import pytest
 from mockraft.releases import release
 from mockraft.server.controller.settings import features
 
-NEWEST = {
+IN_4_3 = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
     "transaction.version": 2,
 }
+NEWEST = {**IN_4_3, "share.version": 2}
 
 
 def names(level: int) -> list[str]:
     return [type(record).__name__ for record, _ in features.bootstrap_records(level, release())]
 
 
-def test_names_every_level_from_7_to_30() -> None:
+def test_names_every_level_from_7_to_33() -> None:
     versions = release().metadata_versions
-    assert list(versions) == list(range(7, 31))
-    assert (versions[7].name, versions[17].name, versions[30].name) == ("3.3-IV3", "3.7-IV2", "4.3-IV0")
+    assert list(versions) == list(range(7, 34))
+    assert (versions[7].name, versions[17].name, versions[33].name) == ("3.3-IV3", "3.7-IV2", "4.4-IV2")
 
 
 @pytest.mark.parametrize(
     ("text", "level"),
-    [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.3.1", 30), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
+    [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.4.0", 33), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
 )
 def test_reads_a_version_as_kafka_does(text: str, level: int) -> None:
     assert features.metadata_version_level(text, release()) == level
 
 
-@pytest.mark.parametrize("text", ["6", "31", "4.4-IV0", "4", "", "IV0", "-1"])
+@pytest.mark.parametrize("text", ["6", "34", "4.5-IV0", "4", "", "IV0", "-1"])
 def test_refuses_a_version_that_the_release_does_not_have(text: str) -> None:
     with pytest.raises(ValueError, match=r"metadata\.version|feature level"):
         features.metadata_version_level(text, release())
@@ -76,28 +79,30 @@ def test_isr_shrinks_bump_the_leader_epoch_below_level_12() -> None:
         (22, {"group.version": 1}),
         (24, {"group.version": 1, "transaction.version": 2}),
         (27, {"eligible.leader.replicas.version": 1, "group.version": 1, "transaction.version": 2}),
-        (30, NEWEST),
+        (30, IN_4_3),
+        (31, NEWEST),
+        (33, NEWEST),
     ],
 )
 def test_default_feature_levels_are_those_of_kafka_storage_format(level: int, expected: dict[str, int]) -> None:
     assert features.default_feature_levels(level, release()) == expected
 
 
-def test_supports_the_ranges_of_4_3_1() -> None:
-    assert release("4.3").feature_ranges() == {
-        "metadata.version": (7, 30),
+def test_supports_the_ranges_of_4_4_0() -> None:
+    assert release("4.4").feature_ranges() == {
+        "metadata.version": (7, 33),
         "kraft.version": (0, 1),
         "transaction.version": (0, 2),
         "group.version": (0, 1),
         "eligible.leader.replicas.version": (0, 1),
-        "share.version": (0, 1),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
     }
 
 
 def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas() -> None:
-    records = features.bootstrap_records(30, release())
-    assert names(30) == [
+    records = features.bootstrap_records(33, release())
+    assert names(33) == [
         "BeginTransactionRecord",
         *["FeatureLevelRecord"] * 6,
         "ConfigRecord",
@@ -105,7 +110,7 @@ def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_rep
     ]
     assert records[0].record.name == "Bootstrap records"
     levels = [(r.name, r.feature_level) for r, _ in records[1:7]]
-    assert levels == [("metadata.version", 30), *sorted(NEWEST.items())]
+    assert levels == [("metadata.version", 33), *sorted(NEWEST.items())]
     config = records[7].record
     assert (config.resource_type, config.resource_name) == (4, "")
     assert (config.name, config.value) == ("min.insync.replicas", "1")
@@ -134,14 +139,20 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
 @pytest.mark.parametrize(
     ("level", "chosen", "why"),
     [
-        (30, {"no.such.feature": 1}, "Unsupported feature"),
-        (30, {"group.version": 2}, "with feature level 2"),
+        (30, {"no.such.feature": 1}, "Unsupported feature: no.such.feature. Supported features are: eligible.leader"),
+        (30, {"group.version": 2}, "No feature:group.version with feature level 2"),
+        (30, {"kraft.version": 2, "no.such": 1}, "Unsupported feature: no.such. "),
+        (30, {"kraft.version": 2}, "No feature:kraft.version with feature level 2"),
         (22, {"eligible.leader.replicas.version": 1}, "depends on metadata.version level 23"),
+        (0, {"metadata.version": 34}, "metadata.version 4.5-IV0 is not yet stable."),
+        (0, {"metadata.version": 35}, "feature level 35. Valid feature levels are from 7 to 34"),
+        (0, {"metadata.version": 0}, "feature level 0. Valid feature levels are from 7 to 34"),
+        (30, {"metadata.version": 30}, "metadata.version is also given by itself; give it once"),
     ],
 )
 def test_refuses_features_that_the_release_or_level_does_not_have(level: int, chosen: dict[str, int], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        features.check_feature_levels(release(), level, chosen)
+    with pytest.raises(ValueError, match=re.escape(why)):
+        features.initial_levels(release(), level, chosen)
 
 
 @pytest.mark.parametrize(("level", "kraft_version"), [(7, 0), (20, 0), (21, 1), (30, 1)])
@@ -150,4 +161,10 @@ def test_kraft_version_1_comes_with_3_9(level: int, kraft_version: int) -> None:
 
 
 def test_a_feature_that_is_off_needs_no_metadata_version() -> None:
-    features.check_feature_levels(release(), 7, {"group.version": 0})
+    assert features.initial_levels(release(), 7, {"group.version": 0}) == (7, None, {"group.version": 0})
+
+
+def test_metadata_version_and_kraft_version_may_be_chosen_as_features() -> None:
+    chosen = {"metadata.version": 30, "kraft.version": 0, "share.version": 0}
+    assert features.initial_levels(release(), 0, chosen) == (30, 0, {"share.version": 0})
+    assert features.initial_levels(release(), 0, {"metadata.version": 34}, unstable=True).metadata_version == 34
