@@ -59,7 +59,7 @@ help:  ## what can be made
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')
 	@.venv/bin/mockraft run $(ARGS)
 
-run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; the cluster is yours to use
+run-kafka: .venv/ready java  ## the controller with a real Kafka broker; the cluster is yours to use
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
 test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka (two environments at a time)

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from mockraft.kafka.jars import KAFKA_VERSION
 from watched_processes import kill_children
 
-OURS, THEIRS = "mockraft", "Kafka 4.3.1's controller"
+OURS, THEIRS = "mockraft", f"Kafka {KAFKA_VERSION}'s controller"
 Cell = str | int | float
 Curves = dict[str, dict[int, float]]
 """Name of a curve → size → cost."""

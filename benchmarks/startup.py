@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
+from mockraft.kafka.jars import KAFKA_VERSION
 from result import OURS, THEIRS, Gate, Result, argument_parser, in_turns, show, spread
 
 KINDS: dict[str, ControllerKind] = {OURS: "mockraft", THEIRS: "kafka"}
@@ -71,8 +72,8 @@ def measure(rounds: int) -> Result:
     return Result(
         "Start",
         "Each run is a new process with an empty data directory on disk, formatted beforehand; Python modules are "
-        "compiled beforehand. The brokers are unmodified Kafka 4.3.1 brokers with two log directories each, started "
-        "together with the controller.",
+        f"compiled beforehand. The brokers are unmodified Kafka {KAFKA_VERSION} brokers with two log directories each, "
+        "started together with the controller.",
         [
             spread("From the controller's start to the first accepted connection", "controller", "s", accepts),
             spread("From the controller's start to three brokers RUNNING", "controller", "s", clusters),

@@ -35,7 +35,7 @@ class BrokerConfig:
     `log_dirs` are the readable directories of log.dirs; `offline_log_dirs` maps the paths of the others to the reason.
     `cordoned_log_dirs` is cordoned.log.dirs as in a properties file: comma-separated paths, or `*`.
     `fenced_until_assigned` follows KIP-858's text: stay fenced until the controller knows the directory of every
-    replica; Kafka 4.3.1 does not. `io_errors` "kip-18" takes a single replica offline when the disk itself works;
+    replica; Kafka does not. `io_errors` "kip-18" takes a single replica offline when the disk itself works;
     "kafka" takes the directory offline on any error. `restart_partitions_elsewhere` recreates lost replicas in another
     directory. `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is the time the
     broker stays in RECOVERY before it asks to be unfenced. Ids are 16 raw bytes. `security` is used for connections to

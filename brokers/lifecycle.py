@@ -1,6 +1,6 @@
 """The life of a broker towards its controller as a pure function: state and event in, state and orders out.
 
-The rules are those of Kafka 4.3.1's `BrokerLifecycleManager`: one request in flight, a registration first and
+The rules are those of Kafka's `BrokerLifecycleManager`: one request in flight, a registration first and
 heartbeats afterwards, 10 ms between heartbeats while STARTING, otherwise the heartbeat interval, and at once after an
 event. No clock and no socket here: `brokers.core` calls :func:`step` and carries out the orders.
 """

@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         prog="python -m mockraft.codegen compare",
         description="List the differences between two releases: message specs, APIs on the controller's listener, "
         "features and their levels, metadata versions, configuration keys with defaults and bounds, error codes.",
-        epilog="example: python -m mockraft.codegen compare 4.3 4.4 --json",
+        epilog=f"example: python -m mockraft.codegen compare {SUPPORTED[-2]} {SUPPORTED[-1]} --json",
     )
     parser.add_argument("old", help="a release (4.3 or 4.3.1), or a folder that `sync` wrote")
     parser.add_argument("new", help="the same")

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.kafka.jars import classpath
-from mockraft.releases import specs
+from mockraft.releases import NEWEST, specs
 from mockraft.wire.json_form import Json
 
 JAVA_FOLDER = Path(__file__).parent / "java"
@@ -49,9 +49,9 @@ def main(arguments: list[str]) -> int:
         prog="python -m mockraft.codegen sync",
         description="Read message specs, error codes, features, configuration keys and API versions from a release's "
         "jars, which Maven fetches (Java 17+ and mvn needed).",
-        epilog="then: python -m mockraft.codegen compare 4.4 X, and see CONTRIBUTING.md for the rest of the way",
+        epilog=f"then: python -m mockraft.codegen compare {NEWEST} X, and see CONTRIBUTING.md for the rest of the way",
     )
-    parser.add_argument("--kafka-version", required=True, metavar="X", help="a release on Maven, such as 4.3.1")
+    parser.add_argument("--kafka-version", required=True, metavar="X", help=f"a release on Maven, such as {NEWEST}")
     parser.add_argument("--into", type=Path, default=Path("schemas_json"), help="the folder of releases (%(default)s)")
     options = parser.parse_args(arguments)
     try:

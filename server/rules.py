@@ -1,11 +1,11 @@
-"""Rules of proposals that differ from Kafka 4.3.1, and the proposal each belongs to."""
+"""Rules of proposals that differ from Kafka, and the proposal each belongs to."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class Wording(NamedTuple):
-    """One rule: its proposal, its text, the behaviour of 4.3.1, and the code that decides."""
+    """One rule: its proposal, its text, Kafka's behaviour, and the code that decides."""
 
     proposal: str
     sentence: str
@@ -77,14 +77,14 @@ class Rule(Enum):
         "kip-1066",
         "if any of the specified brokers don't have uncordoned log directories, the INVALID_REPLICA_ASSIGNMENT error "
         "will be returned",
-        "an explicit assignment is accepted",
+        "an explicit assignment is accepted before 4.4",
         "topics.check_new_assignment",
     )
     NO_REASSIGNMENT_TO_CORDONED_BROKERS = Wording(
         "kip-1066",
         "if the request places partitions on brokers with no uncordoned log directories, the INELIGIBLE_REPLICA will "
         "be returned",
-        "the reassignment is accepted",
+        "the reassignment is accepted before 4.4; from then on INVALID_REPLICA_ASSIGNMENT",
         "reassignments._change",
     )
     CORDONED_CONFIG_IS_A_STRING = Wording(
@@ -105,4 +105,4 @@ PROFILES: dict[str, frozenset[Rule]] = {
     name: frozenset(rule for rule in Rule if rule.value.proposal == name)
     for name in ("kip-18", "kip-113", "kip-858", "kip-1066")
 }
-"""Rules of each proposal that `--profile` knows; KIP-18's and KIP-113's controller rules equal 4.3.1's."""
+"""Rules of each proposal that `--profile` knows; KIP-18's and KIP-113's controller rules equal Kafka's."""

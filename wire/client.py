@@ -1,6 +1,6 @@
 """A Kafka client connection over asyncio: the ApiVersions handshake, requests with timeouts, responses in order.
 
-Like Kafka's `NetworkClient`, it sends ApiVersions v4 first and closes when a response is late or malformed.
+Like Kafka's `NetworkClient`, it sends its newest ApiVersions first and closes when a response is late or malformed.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ API_VERSIONS_MAX = release().api_versions[api_keys.API_VERSIONS][1]
 """Version of the first ApiVersions request of a connection, as in Kafka's clients of that version."""
 
 HEADER_TAGS_MAX = 1_000
-"""Maximum number of tagged fields in a request header; Kafka 4.3.1 defines none."""
+"""Maximum number of tagged fields in a request header; Kafka defines none."""
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")

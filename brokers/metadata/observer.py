@@ -2,7 +2,7 @@
 
 A broker is an observer of `__cluster_metadata`: it finds the leader, fetches batches, checks them, and hands committed
 records to its view; it truncates on the leader's request and starts over from a snapshot when the log begins later. The
-rules and their order are those of Kafka 4.3.1's `KafkaRaftClient` (handleFetchResponse, maybeHandleCommonResponse,
+rules and their order are those of Kafka's `KafkaRaftClient` (handleFetchResponse, maybeHandleCommonResponse,
 handleFetchSnapshotResponse). Where its raft thread would exit the process, `FatalError` is raised.
 """
 

@@ -118,7 +118,7 @@ TABLE: Mapping[tuple[Stage, Happened], Row] = {
 """Every event with an effect, by stage. Other events change nothing: a late response, a second cancel.
 
 A lost source is assigned back to its own directory although that is offline, which removes this broker from the ISR:
-Kafka 4.3.1 does so. `DirectoryId.LOST`, which KIP-858's text specifies here, is never sent by it.
+Kafka does so. `DirectoryId.LOST`, which KIP-858's text specifies here, is never sent by it.
 """
 
 

@@ -1,4 +1,4 @@
-"""Handling of the logs that a starting broker finds: KIP-113's table and the additions of Kafka 4.3.1.
+"""Handling of the logs that a starting broker finds: KIP-113's table and the additions of Kafka.
 
 A kill can leave a move at any of its steps. The files and the metadata together determine how it continues.
 """

@@ -162,7 +162,7 @@ SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
 @cases("a snapshot {} is not sent", f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{{3}}", SNAPSHOTS, Rank.SHOULD)
 async def unavailable_snapshot_is_not_sent(world: World, fields: Tree, code: int, _test: str) -> None:
     meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
-    # Kafka 4.3.1 cannot write what it means to say: the records are null.
+    # Kafka cannot write what it means to say: the records are null.
     unknown = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
     await fetch_snapshot(world, answer=either(meant, unknown), **fields)
 

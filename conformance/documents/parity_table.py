@@ -6,14 +6,11 @@ from collections.abc import Mapping
 
 from mockraft.conformance.suite import AREAS
 from mockraft.conformance.verdicts import Outcome, Run
+from mockraft.releases import release
 
+NEWEST_LEVEL = max(release().metadata_versions)
 LEVELS: dict[int, str] = {
-    30: "4.3-IV0",
-    29: "4.2-IV1",
-    21: "3.9-IV0",
-    14: "3.6-IV2",
-    11: "3.5-IV2",
-    7: "3.3-IV3",
+    level: release().metadata_version(level).name for level in (NEWEST_LEVEL, 30, 29, 21, 14, 11, 7)
 }
 """The levels of the table, by Kafka's names."""
 

@@ -16,7 +16,7 @@ import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import end
-from mockraft.releases import release
+from mockraft.releases import SUPPORTED, release
 
 if TYPE_CHECKING:
     from mockraft.kafka.cluster import KafkaCluster
@@ -52,7 +52,9 @@ class Options:
     """Options of `mockraft run-kafka`."""
 
     brokers: int = option(1, min=1, max=9, help="How many brokers; each takes about 200 MB of memory.")
-    kafka_version: str = option(release().kafka_version, help="The Kafka version of the brokers: 3.7.2 to 4.4.0.")
+    kafka_version: str = option(
+        release().kafka_version, help=f"The Kafka version of the brokers: {SUPPORTED[0]} to {SUPPORTED[-1]}."
+    )
     log_dirs: int = option(2, min=1, max=8, help="Log directories of each broker.")
     for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds instead of at Ctrl-C.")
 

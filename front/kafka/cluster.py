@@ -23,7 +23,7 @@ class KafkaCluster:
 
     As a context manager it starts on entry and has no process left on exit, however the block ended.
 
-    ``versions`` are the Kafka versions of the brokers: ``("4.3.1",) * 3`` is three brokers. The controller is of the
+    ``versions`` are the Kafka versions of the brokers: ``("4.1.2",) * 3`` is three brokers. The controller is of the
     newest of these releases (or ``release``) and starts with the metadata.version of the oldest (or
     ``metadata_version``, as 4.1-IV1). ``log_dir_count`` is the number of data folders of each broker.
     ``broker_properties`` and ``controller_properties`` are more of ``server.properties``; mockraft gets them as options

@@ -105,12 +105,12 @@ def maven() -> str:
 
 
 def jars_directory(version: str, progress: Callable[[str], None] | None = None) -> Path:
-    """The folder with every jar of a release (``4.3.1``, ``4.5.0-rc0``); fetched by Maven if it is not in the cache.
+    """The folder with every jar of a release (``4.1.2``, ``4.5.0-rc0``); fetched by Maven if it is not in the cache.
 
     ``progress`` gets one line for each file that arrives. KafkaUnavailableError when Maven is missing or fails.
     """
     if not re.fullmatch(VERSION, version):
-        raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in 4.3.1")
+        raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in {KAFKA_VERSION}")
     return made_once(f"kafka-{version}", lambda target: _fetch(version, target, progress or (lambda line: None)))
 
 

@@ -65,6 +65,7 @@ class KafkaTool:
     """One of Kafka's command line tools, by the name of its script: ``KafkaTool("kafka-topics").run("--list", …)``.
 
     Its ``name`` may also be the full name of a Java class; ``version`` is the Kafka release it comes from.
+    Maven has no ``kafka-metadata-shell`` after 4.3.1.
     """
 
     def __init__(self, name: str, version: str = KAFKA_VERSION) -> None:

@@ -1,6 +1,6 @@
 """FetchSnapshot (59), versions 0-1: KIP-630, KIP-853 (leader endpoint).
 
-Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka 4.3.1 intends partition errors but cannot write
+Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka intends partition errors but cannot write
 such a response (its records are null) and sends UNKNOWN_SERVER_ERROR instead; here they are sent as intended.
 """
 

@@ -34,7 +34,7 @@ Group = tuple[int, int, bool, str]
 
 
 def known_api(api_key: int) -> int:
-    """Return the key, or UNKNOWN_API if Kafka 4.3.1 has no name for it."""
+    """Return the key, or UNKNOWN_API if Kafka has no name for it."""
     return api_key if api_key in api_keys.NAMES else UNKNOWN_API
 
 

@@ -118,7 +118,7 @@ def _apis(text: str) -> tuple[int, ...]:
     for each in _names(text):
         key = int(each) if each.isdecimal() else _API_KEYS.get(each.lower())
         if key is None:
-            raise ValueError(f"!Kafka 4.3.1 has no API {each}")
+            raise ValueError(f"!Kafka has no API {each}")
         keys.append(key)
     return tuple(keys)
 

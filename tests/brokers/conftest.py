@@ -14,6 +14,7 @@ from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID, Observer
+from mockraft.releases import DEFAULT
 from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys, error_codes, metadata_log_frame, record_batch
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -220,8 +221,13 @@ class Cluster:
 
 
 @pytest.fixture
-async def cluster() -> Any:
-    async with Controller(session_timeout_ms=2000) as controller:
+def release() -> str:
+    return DEFAULT
+
+
+@pytest.fixture
+async def cluster(release: str) -> Any:
+    async with Controller(release=release, session_timeout_ms=2000) as controller:
         made = Cluster(controller)
         yield made
         for broker in made.brokers.values():

@@ -17,14 +17,14 @@ from ..topics import create_topics, topic
 from ..waiting import until
 from .conftest import joining, running, started
 
-# (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
+# (client id, API, version) of a real 4.4.0 broker against Kafka's own controller, off the wire; heartbeats before
 # it has caught up vary in number.
 REAL_START = [
-    ("raft-client-1", "ApiVersions", 4),
+    ("raft-client-1", "ApiVersions", 5),
     ("raft-client-1", "Fetch", 18),
-    ("raft-client-1", "ApiVersions", 4),
+    ("raft-client-1", "ApiVersions", 5),
     ("raft-client-1", "Fetch", 18),
-    ("1", "ApiVersions", 4),
+    ("1", "ApiVersions", 5),
     ("1", "BrokerRegistration", 4),
     ("1", "BrokerHeartbeat", 2),
 ]
@@ -209,7 +209,8 @@ async def test_starts_from_a_snapshot_when_the_log_begins_later() -> None:
     async with Controller() as controller, running(controller, 1) as first:
         topic_id = await create_topic(controller, "orders")
         active = controller.running.controller
-        active.log.write_snapshot(active.image.to_records(30), controller.running.clock.now_ms())
+        records = active.image.to_records(active.image.metadata_version)
+        active.log.write_snapshot(records, controller.running.clock.now_ms())
         async with running(controller, 2) as second:
             assert asked(controller, api_keys.FETCH_SNAPSHOT)
             assert second.observer.voters == first.observer.voters

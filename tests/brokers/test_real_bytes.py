@@ -1,4 +1,4 @@
-"""Bytes written by a simulated broker, compared with those of real 4.3.1 brokers (captured on the wire)."""
+"""Bytes written by a simulated broker, compared with those of real brokers (captured on the wire)."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
-CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
-METADATA_DIR = bytes.fromhex("51fe2575b978203379b1931d7f5ef1e6")
+CLUSTER_ID = "j0_tURkvoEJm7cr58hGlOA"
+METADATA_DIR = bytes.fromhex("ffb89ba5cd8331683d5c94e367b9dbf2")
 # A real broker sends its features in no order; this is the one it had here.
 FEATURE_ORDER = (
-    "kraft.version",
-    "group.version",
-    "streams.version",
     "transaction.version",
     "eligible.leader.replicas.version",
     "metadata.version",
     "share.version",
+    "kraft.version",
+    "group.version",
+    "streams.version",
 )
 FIRST_FETCH = (
     "000001f400000000001000000000000000ffffffff0200000000000000000000000000000001020000000000000000000000000000000000"
-    "000000ffffffffffffffff0000000002001051fe2575b978203379b1931d7f5ef1e60108ffffffffffffffff000101020017177036365930"
-    "735270514e47564b6a4b346f5467617577010d00000001ffffffffffffffff00"
+    "000000ffffffffffffffff00000000020010ffb89ba5cd8331683d5c94e367b9dbf20108ffffffffffffffff000101020017176a305f7455"
+    "526b766f454a6d376372353868476c4f41010d00000001ffffffffffffffff00"
 )
 REGISTRATION = (
-    "00000001177036365930735270514e47564b6a4b346f54676175774240a9b04c3748b78f427d59758b0d59020a504c41494e544558540a"
-    "3132372e302e302e314af8000000080e6b726166742e76657273696f6e00000001000e67726f75702e76657273696f6e0000000100107374"
-    "7265616d732e76657273696f6e0000000100147472616e73616374696f6e2e76657273696f6e000000020021656c696769626c652e6c6561"
-    "6465722e7265706c696361732e76657273696f6e0000000100116d657461646174612e76657273696f6e0007001e000e73686172652e7665"
-    "7273696f6e00000001000000034cff0b3e2d1a7544d612578b602651b761962285e4ca44f4c0d2211c8c8e92cfffffffffffffffff00"
+    "00000001176a305f7455526b766f454a6d376372353868476c4f415dfa77a53fef4e1e850a030b8599f002020a504c41494e544558540a31"
+    "32372e302e302e31547b00000008147472616e73616374696f6e2e76657273696f6e000000020021656c696769626c652e6c65616465722e"
+    "7265706c696361732e76657273696f6e0000000100116d657461646174612e76657273696f6e00070021000e73686172652e76657273696f"
+    "6e00000002000e6b726166742e76657273696f6e00000001000e67726f75702e76657273696f6e00000001001073747265616d732e766572"
+    "73696f6e0000000100000003da400eb098bdf3000f346db86a7a2345697d7c6f6a32f8a5a8d4722bd5e33f56ffffffffffffffff00"
 )
 ASSIGNMENT = (
     "00000002000000000000002603562e7f70e4f52e7a3fba4a3ff7cbcf1b0245d9fcee11724b91a3decb202b35dbc6030000000000000000"
@@ -60,13 +60,13 @@ def config() -> BrokerConfig:
     """The captured broker 1."""
     return replace(
         draw_config(1, CLUSTER_ID, (), random.Random(1)),
-        incarnation_id=bytes.fromhex("4240a9b04c3748b78f427d59758b0d59"),
+        incarnation_id=bytes.fromhex("5dfa77a53fef4e1e850a030b8599f002"),
         metadata_directory_id=METADATA_DIR,
         log_dirs=(
-            DirectoryAt("/d1", bytes.fromhex("61962285e4ca44f4c0d2211c8c8e92cf")),
-            DirectoryAt("/d0", bytes.fromhex("4cff0b3e2d1a7544d612578b602651b7")),
+            DirectoryAt("/d1", bytes.fromhex("697d7c6f6a32f8a5a8d4722bd5e33f56")),
+            DirectoryAt("/d0", bytes.fromhex("da400eb098bdf3000f346db86a7a2345")),
         ),
-        listeners=(Listener("PLAINTEXT", "127.0.0.1", 19192),),
+        listeners=(Listener("PLAINTEXT", "127.0.0.1", 21627),),
         features={name: SUPPORTED_FEATURES[name] for name in FEATURE_ORDER},
     )
 

@@ -39,8 +39,8 @@ def test_formats_the_directories_that_are_named(tmp_path: Path) -> None:
     done = format_dirs("--node-id", "3", "--log-dir", d1, "--log-dir", d2)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
-        f"Formatting metadata directory {d1} with metadata.version 4.3-IV0.",
-        f"Formatting data directory {d2} with metadata.version 4.3-IV0.",
+        f"Formatting metadata directory {d1} with metadata.version 4.4-IV2.",
+        f"Formatting data directory {d2} with metadata.version 4.4-IV2.",
     ]
     assert [read(path).node_id for path in (d1, d2)] == [3, 3]
 

@@ -65,7 +65,7 @@ def test_without_a_terminal_it_prints_lines_and_stops_by_itself(launch: Launch) 
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out
     assert re.search(
-        r"mockraft running bootstrap=127\.0\.0\.1:\d+ cluster_id=\S+ metadata\.version=4\.3-IV0 \(30\)", out
+        r"mockraft running bootstrap=127\.0\.0\.1:\d+ cluster_id=\S+ metadata\.version=4\.4-IV2 \(33\)", out
     )
     for broker_id in (1, 2, 3):
         assert re.search(rf"broker {broker_id}: running, unfenced, epoch \d+", out)

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft.kafka.child_process import free_port
-from mockraft.kafka.jars import jars_directory, java
+from mockraft.kafka.jars import KAFKA_VERSION, jars_directory, java
 
 from .conftest import ROOT, run
 
@@ -31,7 +31,7 @@ def bootstrap_servers(image: str, base_image: str) -> Iterator[str]:
     environment = {
         "MOCKRAFT_IMAGE": image,
         "KAFKA_IMAGE": base_image,
-        "KAFKA_JARS": str(jars_directory("4.3.1")),
+        "KAFKA_JARS": str(jars_directory(KAFKA_VERSION)),
         "BROKER_SCRIPT": str(HERE / "broker.sh"),
         "JAVA_DIRECTORY": str(java_directory),
         # Debian's Java has links to its configuration.

@@ -39,7 +39,7 @@ async def test_takes_a_metadata_version_as_people_write_it(metadata_version: str
         assert controller.running.controller.image.metadata_version == level
 
 
-@pytest.mark.parametrize("metadata_version", ["5.0", 6, 31])
+@pytest.mark.parametrize("metadata_version", ["5.0", 6, 34])
 async def test_refuses_a_metadata_version_that_is_not_there(metadata_version: str | int) -> None:
     with pytest.raises(ValueError, match=r"metadata.version|MetadataVersion"):
         async with Controller(metadata_version=metadata_version):

@@ -4,19 +4,18 @@ import java.nio.file.Path;
 import java.util.Properties;
 import java.util.Scanner;
 import java.util.TreeSet;
-import kafka.log.LogManager;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import kafka.tools.StorageTool;
-import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.common.utils.internals.Exit;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogManager;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 import org.slf4j.LoggerFactory;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Formats log directories, or begins the start of a broker on them, with Kafka's own classes. Each line of input is
@@ -65,9 +64,9 @@ public class LogDirOracle {
         KafkaConfig config = new KafkaConfig(Utils.loadProps(path));
         MetaPropertiesEnsemble ensemble =
             KafkaRaftServer.initializeLogDirs(config, LoggerFactory.getLogger("start"), "")._1();
-        LogManager logs = LogManager.apply(
+        LogManager logs = kafka.log.LogManager.apply(
             config,
-            CollectionConverters.asScala(ensemble.errorLogDirs()).toSeq(),
+            ensemble.errorLogDirs(),
             resource -> new Properties(),
             new KafkaScheduler(1),
             Time.SYSTEM,
@@ -75,8 +74,7 @@ public class LogDirOracle {
             new LogDirFailureChannel(config.logDirs().size())
         );
         TreeSet<String> live = new TreeSet<>();
-        CollectionConverters.asJava(logs.directoryIds()).keySet()
-            .forEach(each -> live.add(Path.of(each).getFileName().toString()));
+        logs.directoryIds().keySet().forEach(each -> live.add(Path.of(each).getFileName().toString()));
         return "live " + String.join(" ", live);
     }
 }

@@ -18,7 +18,7 @@ from mockraft.commands.conformance.levels import TOKEN_KEY, run_on_kafka, runs_o
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.documents.parity_table import LEVELS, as_markdown
+from mockraft.conformance.documents.parity_table import LEVELS, NEWEST_LEVEL, as_markdown
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.real_kafka
 DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 
 
-IN_TEST = (30, 7)
+IN_TEST = (NEWEST_LEVEL, 7)
 """The levels of `make test`: the newest and the oldest."""
 RUN_LEVELS = [level if level in IN_TEST else pytest.param(level, marks=soak) for level in LEVELS]
 AT_ONCE = 2

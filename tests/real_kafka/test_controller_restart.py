@@ -156,7 +156,7 @@ def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
     assert "isvalid: false" not in printed
 
     def shell_prints() -> bool:
-        shell = KafkaTool("kafka-metadata-shell").run("--snapshot", str(saved), "find", "/image")
+        shell = KafkaTool("kafka-metadata-shell", "4.3.1").run("--snapshot", str(saved), "find", "/image")
         return "/image/cluster/brokers/7\n" in shell and "/image/topics/byName/kept" in shell
 
     assert wait_until(shell_prints, 30, "the saved state in kafka-metadata-shell")

@@ -39,7 +39,8 @@ SUPER_USER = "User:ANONYMOUS"
 @pytest.mark.parametrize(
     ("level", "seed", "steps"),
     [
-        ("4.3-IV0", 1, budget(800, 5_000)),
+        ("4.4-IV2", 1, budget(800, 5_000)),
+        pytest.param("4.3-IV0", 51, 1_000, marks=soak),
         pytest.param("4.2-IV1", 101, 1_000, marks=soak),
         pytest.param("3.9-IV0", 201, 1_000, marks=soak),
         pytest.param("3.6-IV2", 301, 1_000, marks=soak),
@@ -53,7 +54,7 @@ def test_no_difference_is_found(tmp_path: Path, level: str, seed: int, steps: in
 
 def test_no_difference_is_found_with_an_authorizer(tmp_path: Path) -> None:
     kafkas = {"authorizer.class.name": AUTHORIZER, "super.users": SUPER_USER}
-    expect_no_difference(tmp_path, "4.3-IV0", 601, budget(300, 1_000), {"super_users": SUPER_USER}, kafkas)
+    expect_no_difference(tmp_path, "4.4-IV2", 601, budget(300, 1_000), {"super_users": SUPER_USER}, kafkas)
 
 
 def expect_no_difference(

@@ -30,8 +30,8 @@ class ToolJvm:
         self._one_at_a_time = threading.Lock()
 
     def run(self, tool: KafkaTool, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
-        """`KafkaTool.run`; the shell, what reads standard input and other releases' tools have a JVM of their own."""
-        if stdin or tool.version != KAFKA_VERSION or tool.name == "kafka-metadata-shell":
+        """`KafkaTool.run`; what reads standard input and other releases' tools have a JVM of their own."""
+        if stdin or tool.version != KAFKA_VERSION:
             return _run_in_a_jvm_of_its_own(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
         with self._one_at_a_time:
             code, output, errors = self._ask([tool.main_class, *arguments], timeout_s)

@@ -25,10 +25,10 @@ from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from .conftest import OFFERED, allocation_api, controller_in_memory
 
 SUPPORTED = {
-    "metadata.version": (7, 30),
+    "metadata.version": (7, 33),
     "kraft.version": (0, 1),
     "group.version": (0, 1),
-    "share.version": (0, 1),
+    "share.version": (0, 2),
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
     "eligible.leader.replicas.version": (0, 1),
@@ -36,7 +36,7 @@ SUPPORTED = {
 FINALIZED = {name: highest for name, (_, highest) in SUPPORTED.items()}
 
 
-def java_client(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiVersionsRequest:
+def java_client(name: str = "apache-kafka-java", version: str = "4.4.0") -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name=name, client_software_version=version)
 
 
@@ -44,7 +44,7 @@ def test_every_api_has_the_versions_of_a_real_controller() -> None:
     assert {key: (api.min_version, api.max_version) for key, api in OFFERED.items()} == release().api_versions
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_offers_exactly_the_handled_apis(rig: Any, version: int) -> None:
     response = rig.ask(rig.connect(), java_client(), version)
     assert response.error_code == error_codes.NONE
@@ -87,14 +87,14 @@ async def test_older_metadata_version_is_reported() -> None:
         assert levels["metadata.version"] == 7
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+@pytest.mark.parametrize("version", [6, 99, 32767, -1])
 def test_answers_an_unknown_version_in_version_0(rig: Any, version: int) -> None:
     connection = rig.connect()
     header = b"\x00\x12" + version.to_bytes(2, "big", signed=True) + b"\x00\x00\x00\x2a\xff\xff"
     frame = header + (b"\x00" if version >= 3 else b"") + b"what a later client might say"
     rig.send(connection, len(frame).to_bytes(4, "big") + frame)
     (data,) = rig.sends()
-    assert data[4:] == bytes.fromhex("0000002a 0023 00000001 0012 0000 0004")
+    assert data[4:] == bytes.fromhex("0000002a 0023 00000001 0012 0000 0005")
     assert rig.ask(connection, java_client(), 4).error_code == error_codes.NONE
 
 

@@ -32,7 +32,7 @@ from .conftest import OFFERED
         ("port", 65_536),
         ("advertised_port", 0),
         ("metadata_version", 6),
-        ("metadata_version", 31),
+        ("metadata_version", 34),
         ("session_timeout_ms", 0),
         ("leader_imbalance_check_interval_seconds", 0),
         ("unclean_leader_election_interval_ms", 0),

@@ -70,7 +70,7 @@ LARGEST_MEMORY_MIB_MAX = 2_048
 FRAME_BYTES = 8 << 20
 ATTACKS = budget(
     (
-        "ApiVersions v4 unknown tagged fields",
+        "ApiVersions v5 unknown tagged fields",
         "CreateTopics v7 topics, distinct names",
         "IncrementalAlterConfigs v1 resources, distinct names",
         "AssignReplicasToDirs v0 directories.topics",
@@ -292,7 +292,7 @@ def test_heartbeats_go_on_while_forty_clients_pipeline_and_never_read(controller
 @soak
 def test_heartbeats_go_on_beside_requests_of_100_mb(controller_process: MockraftController) -> None:
     for filling in FILLINGS:
-        if filling.name in ("ApiVersions v4 unknown tagged fields", "AssignReplicasToDirs v0 directories.topics"):
+        if filling.name in ("ApiVersions v5 unknown tagged fields", "AssignReplicasToDirs v0 directories.topics"):
             check_attack(controller_process, [filling.frame(100_000_000)], LARGEST_MEMORY_MIB_MAX)
 
 

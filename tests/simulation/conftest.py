@@ -44,7 +44,7 @@ from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, F
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 
 START_MS = 1_700_000_000_000
-LEVELS = (7, 11, 12, 16, 17, 22, 23, 29, 30, 30, 30, 30, 30, 30)
+LEVELS = (7, 11, 12, 16, 17, 22, 23, 29, 30, 30, 33, 33, 33, 33)
 BROKERS = 5
 TOPICS = 6
 METADATA_TOPIC_ID = bytes(15) + b"\1"

@@ -93,7 +93,7 @@ async def test_uses_the_newest_common_version_after_the_handshake() -> None:
     async with connected(well) as (connection, seen):
         response = await connection.send(BrokerHeartbeatRequest(broker_id=7))
         assert response.is_caught_up
-        assert [(r.api_key, r.api_version, r.client_id) for r in seen] == [(18, 4, "7"), (63, 1, "7")]
+        assert [(r.api_key, r.api_version, r.client_id) for r in seen] == [(18, 5, "7"), (63, 1, "7")]
 
 
 async def test_numbers_requests_as_kafkas_network_client_does() -> None:
@@ -126,12 +126,12 @@ async def test_several_requests_under_way_get_their_own_answers() -> None:
 
 async def test_takes_an_older_handshake_when_the_newest_is_refused() -> None:
     async def old(request: Request) -> bytes | None:
-        if request.api_version == 4:
+        if request.api_version == 5:
             return versions_reply(request, error_codes.UNSUPPORTED_VERSION, version=0)
         return versions_reply(request)
 
     async with connected(old) as (connection, seen):
-        assert [r.api_version for r in seen] == [4, 3]
+        assert [r.api_version for r in seen] == [5, 4]
         assert connection.api_versions[api_keys.BROKER_HEARTBEAT] == (0, 1)
 
 

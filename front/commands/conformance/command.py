@@ -15,6 +15,7 @@ from mockraft.commands.conformance import fuzz
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import blaming, end
+from mockraft.releases import NEWEST, SUPPORTED
 
 if TYPE_CHECKING:
     from mockraft.commands.conformance.screen import Screen
@@ -76,14 +77,16 @@ class Options:
         None,
         metavar="RUN",
         help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
-        "mockraft: kafka-4.3.1 is Kafka's own controller of that version (3.7.2 to 4.4.0), at its newest level.",
+        f"mockraft: kafka-{NEWEST} is Kafka's own controller of that version ({SUPPORTED[0]} to {NEWEST}), at its "
+        "newest level.",
     )
 
 
 Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this docs folder.")]
 Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=True, file_okay=False)]
 KafkaVersions = Annotated[
-    list[str] | None, typer.Option(help="Only this version, as 4.3.1; may be repeated. Default: every supported one.")
+    list[str] | None,
+    typer.Option(help=f"Only this version, as {NEWEST}; may be repeated. Default: every supported one."),
 ]
 OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
 NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
@@ -211,7 +214,7 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     from mockraft.commands.conformance.levels import run_on_kafka
     from mockraft.conformance.baseline import EXCHANGES, write
     from mockraft.conformance.documents import observed
-    from mockraft.releases import SUPPORTED, release
+    from mockraft.releases import release
 
     runs = {}
     for version in kafka_version or SUPPORTED:

@@ -221,12 +221,19 @@ def first_cordoned(controller: ControllerContext, broker_ids: Iterable[int]) -> 
 
 
 def check_manual_assignment(
-    controller: ControllerContext, replicas: Sequence[int], replication_factor: int | None
+    controller: ControllerContext,
+    replicas: Sequence[int],
+    replication_factor: int | None,
+    *,
+    allows_cordoned: bool = False,
 ) -> None:
-    """Raise ApiError INVALID_REPLICA_ASSIGNMENT unless all are registered, distinct and of the expected number."""
+    """Raise ApiError INVALID_REPLICA_ASSIGNMENT unless all are registered, distinct and of the expected number.
+
+    Since 4.4 brokers whose log directories are all cordoned are refused, too, unless `allows_cordoned`.
+    """
     if not replicas:
         raise invalid_assignment("The manual partition assignment includes an empty replica list.")
-    refuses_cordoned = controller.release.has(Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS)
+    refuses_cordoned = not allows_cordoned and controller.release.has(Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS)
     previous = None
     for broker_id in sorted(replicas):
         if broker_id not in controller.image.cluster.brokers:

@@ -24,7 +24,7 @@ BROKERS: Final = Parameter("broker_id", "int", EVERY_BROKER, "the broker's id; -
 class Preset(Kind):
     """A kind of fault that is made of stubs and commands.
 
-    `reaction` is what a real broker (Kafka 4.3.1) does, and `proof` the test that shows it, as `file::test` below
+    `reaction` is what a real broker does, and `proof` the test that shows it, as `file::test` below
     tests/real_kafka/presets.
     """
 

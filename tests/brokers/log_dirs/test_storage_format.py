@@ -46,9 +46,9 @@ def test_each_directory_gets_an_id_of_its_own_the_metadata_dir_too(tmp_path: Pat
     assert [(meta.version, meta.cluster_id, meta.node_id) for meta in metas] == [(1, CLUSTER, 8)] * 3
     assert len({meta.directory_id for meta in metas}) == 3
     assert done.lines == (
-        f"Formatting data directory {d2} with metadata.version 4.3-IV0.",
-        f"Formatting data directory {d1} with metadata.version 4.3-IV0.",
-        f"Formatting metadata directory {metadata} with metadata.version 4.3-IV0.",
+        f"Formatting data directory {d2} with metadata.version 4.4-IV2.",
+        f"Formatting data directory {d1} with metadata.version 4.4-IV2.",
+        f"Formatting metadata directory {metadata} with metadata.version 4.4-IV2.",
     )
 
 
@@ -66,10 +66,10 @@ def test_the_bootstrap_file_has_the_features_of_a_new_cluster(tmp_path: Path) ->
     assert [batch.base_offset for batch in batches] == [0, 1, 7]
     records = [metadata_log_frame.decode(value or b"").record for _, value in batches[1].records]
     assert [(record.name, record.feature_level) for record in records] == [
-        ("metadata.version", 30),
+        ("metadata.version", 33),
         ("eligible.leader.replicas.version", 1),
         ("group.version", 1),
-        ("share.version", 1),
+        ("share.version", 2),
         ("streams.version", 1),
         ("transaction.version", 2),
     ]

@@ -21,6 +21,7 @@ from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.fuzz.steps import Step, request_class
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.requests import complete, request
+from mockraft.releases import release
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 from mockraft.wire.records.config_record import ConfigRecord
@@ -64,10 +65,9 @@ def test_a_difference_is_shrunk_and_reproducible(start: Callable[..., str]) -> N
 def test_saved_steps_can_be_replayed(start: Callable[..., str]) -> None:
     one, other = start(), start(num_partitions=3)
     topic = {"name": "t", "numPartitions": -1, "replicationFactor": -1, "assignments": []}
-    features = [{"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 30}]
-    features += [
-        {"name": f"{name}.version", "minSupportedVersion": 0, "maxSupportedVersion": 2}
-        for name in ("kraft", "transaction", "group", "eligible.leader.replicas", "share", "streams")
+    features = [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in release().feature_ranges().items()
     ]
     listener = {"name": "P", "host": "h", "port": 1, "securityProtocol": 0}
     register = {"brokerId": 1, "clusterId": "$cluster", "incarnationId": "A" * 21 + "g", "listeners": [listener]}

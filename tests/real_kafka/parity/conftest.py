@@ -15,7 +15,7 @@ from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
-from mockraft.releases import NEWEST, release
+from mockraft.releases import SUPPORTED, release
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response, write_request
@@ -40,8 +40,8 @@ NODE_ID = 3000
 AT_ONCE = {"controller.quorum.append.linger.ms": "0"}
 
 
-COMPARED = (KAFKA_VERSION, NEWEST)
-"""Releases that most tests compare with: the default, and the newest."""
+COMPARED = (SUPPORTED[-2], KAFKA_VERSION)
+"""Releases that tests of changed rules compare with: the one before the default, and the default."""
 
 
 class Outcome(NamedTuple):

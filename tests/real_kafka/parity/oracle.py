@@ -3,12 +3,12 @@
 import subprocess
 from pathlib import Path
 
-from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.jars import KAFKA_VERSION, classpath, java
 
 ORACLES = Path(__file__).parents[2] / "oracle_java"
 
 
-def kafkas_answers(oracle: str, lines: list[str], *options: str, kafka_version: str = "4.3.1") -> list[str]:
+def kafkas_answers(oracle: str, lines: list[str], *options: str, kafka_version: str = KAFKA_VERSION) -> list[str]:
     """The answers of Kafka's classes, one for each line."""
     command = [java(), *options, "-cp", classpath(kafka_version), str(ORACLES / oracle)]
     asked = "\n".join(lines).encode()

@@ -74,7 +74,7 @@ def file(request: pytest.FixtureRequest, partition_dir: Path, tmp_path: Path) ->
 
 def shell_prints(file: Path, *parts: str, command: Sequence[str] = (), stdin: str = "") -> str:
     """Output of kafka-metadata-shell once it has all these parts: a command may run before everything is read."""
-    shell = KafkaTool("kafka-metadata-shell")
+    shell = KafkaTool("kafka-metadata-shell", "4.3.1")
 
     def printed() -> str:
         text = shell.run("--snapshot", str(file), *command, stdin=stdin)
@@ -112,7 +112,7 @@ def test_kafka_metadata_shell_takes_commands_from_a_person(file: Path) -> None:
 def test_kafka_metadata_shell_keeps_off_a_data_dir_in_use(data_dir: Path) -> None:
     segment = data_dir / "__cluster_metadata-0" / f"{0:020d}.log"
     with pytest.raises(KafkaProcessError, match="no broker or controller process is using this directory"):
-        KafkaTool("kafka-metadata-shell").run("--snapshot", str(segment), "ls")
+        KafkaTool("kafka-metadata-shell", "4.3.1").run("--snapshot", str(segment), "ls")
 
 
 def test_kafka_dump_log_reads_log_and_snapshot_of_a_running_controller(file: Path) -> None:

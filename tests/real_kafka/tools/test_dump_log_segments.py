@@ -14,13 +14,8 @@ from mockraft.wire.metadata_log_frame import RecordAt
 pytestmark = pytest.mark.real_kafka
 
 METADATA_RECORDS = [cls for cls in map(records.by_name, records.NAMES) if cls.api_key >= 0]
-SINCE_4_4 = {"UnregisterControllerRecord"}
-"""Records that kafka-dump-log of 4.3.1 does not know; 4.4.0 has no kafka-tools on Maven."""
 EVERY_RECORD = [
-    RecordAt(cls(), version)
-    for cls in METADATA_RECORDS
-    for version in range(cls.min_version, cls.max_version + 1)
-    if cls.__name__ not in SINCE_4_4
+    RecordAt(cls(), version) for cls in METADATA_RECORDS for version in range(cls.min_version, cls.max_version + 1)
 ]
 
 

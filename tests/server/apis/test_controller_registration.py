@@ -54,7 +54,7 @@ def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Cluster, l
 def test_a_controller_registers_itself_at_its_start(cluster: Cluster) -> None:
     registration = cluster.controller.image.cluster.controllers[cluster.config.node_id]
     assert (registration.endpoints[0].name, registration.endpoints[0].port) == ("CONTROLLER", cluster.config.voter_port)
-    assert registration.features["metadata.version"].max_version == 30
+    assert registration.features["metadata.version"].max_version == 33
 
 
 def test_a_controller_does_not_register_itself_below_its_level(new_cluster: type[Cluster]) -> None:

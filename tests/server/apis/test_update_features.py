@@ -90,7 +90,7 @@ def test_version_0_can_not_downgrade(cluster: Cluster) -> None:
         ((GROUP, 2, SAFE), "Local controller 3000 only supports versions 0-1"),
         (("no.such", 2, UP), "Local controller 3000 does not support this feature."),
         (("no.such", 0, SAFE), "Feature no.such not found."),
-        ((METADATA, 31, UP), "Local controller 3000 only supports versions 7-30"),
+        ((METADATA, 34, UP), "Local controller 3000 only supports versions 7-33"),
         (
             (TRANSACTION, 1, UP),
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "

@@ -87,7 +87,7 @@ def test_a_restarted_controller_restores_the_log_and_its_brokers(cluster: Cluste
     cluster.set_config("t", "min.insync.replicas", "2")
     cluster.fence(1)
     result, restarted = Image(), replayed(cluster)
-    for offset, (record, _) in enumerate(cluster.controller.image.to_records(30)):
+    for offset, (record, _) in enumerate(cluster.controller.image.to_records(33)):
         result.apply(record, offset)
     assert result == cluster.controller.image
     assert restarted.image.topics == result.topics

@@ -59,7 +59,7 @@ async def test_topics_show_their_partitions(controller: Controller) -> None:
 async def test_features_and_configs_follow_the_records(controller: Controller) -> None:
     state = controller.double.state
     state.append([ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")])
-    assert state.features()["metadata.version"] == 30
+    assert state.features()["metadata.version"] == 33
     assert state.features()["kraft.version"] == 1
     assert [(each.type, each.name, each.values) for each in state.configs()] == [
         ("topic", "orders", {"retention.ms": "5"}),

@@ -32,7 +32,7 @@ class Setup(NamedTuple):
     min_insync_replicas: int = 2
     static_voters: bool = False
     bootstrap_servers: bool = False
-    metadata_version: int = 30
+    metadata_version: int = 33
     snapshot_bytes: int = 20_000_000
     lasts_ms: int = 9_000
 
@@ -80,7 +80,7 @@ def draw(seed: int) -> tuple[Setup, Script]:
         min_insync_replicas=rng.choice((1, 2, 2)),
         static_voters=controllers > 1 and rng.random() < 0.2,
         bootstrap_servers=rng.random() < 0.3,
-        metadata_version=rng.choice((22, 29, 30, 30)),
+        metadata_version=rng.choice((22, 29, 30, 33)),
         snapshot_bytes=rng.choice((3_000, 20_000_000)),
     )
     script = []

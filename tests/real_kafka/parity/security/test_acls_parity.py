@@ -190,7 +190,7 @@ def hosts(side: Any) -> list[Any]:
 def test_hosts_are_checked_from_4_4_on(
     on_both: Callable[..., tuple[Any, Any]], level: str | None, acl_count: int
 ) -> None:
-    theirs, ours = on_both(hosts, level, kafka_version="4.4.0", **WITH_AUTHORIZER)
+    theirs, ours = on_both(hosts, level, **WITH_AUTHORIZER)
     assert theirs == ours
     assert len(theirs[0][-1]) == acl_count
 
@@ -220,7 +220,7 @@ def decisions(side: Any) -> list[int]:
 
 
 def test_ranges_of_addresses_are_let_in(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(decisions, kafka_version="4.4.0", **WITH_AUTHORIZER)
+    theirs, ours = on_both(decisions, **WITH_AUTHORIZER)
     assert theirs == ours
     assert theirs == [0, 31, 31, 0, 31, 0, 31, 31, 31, 31, 31, 31, 0, 31]
 

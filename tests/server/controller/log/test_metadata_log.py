@@ -37,11 +37,11 @@ def test_an_empty_log_begins_as_kafkas() -> None:
     control, bootstrap = all_batches(log)
     assert (control.is_control, bootstrap.is_control) == (True, False)
     assert [record_batch.control_type(key) for key, _ in control.records] == [2, 5, 6]
-    assert [record for _, record in log.records()] == features.bootstrap_records(30, release())
+    assert [record for _, record in log.records()] == features.bootstrap_records(33, release())
     assert (log.start_offset, log.end_offset, log.high_watermark, log.leader_epoch) == (0, HEAD_END, HEAD_END, 1)
 
 
-@pytest.mark.parametrize("level", [7, 12, 13, 25, 30])
+@pytest.mark.parametrize("level", [7, 12, 13, 25, 30, 33])
 def test_the_bootstrap_is_that_of_the_metadata_version(level: int) -> None:
     log = opened(metadata_version=level, min_insync_replicas=2)
     expected = features.bootstrap_records(level, release(), min_insync_replicas=2)

@@ -195,21 +195,26 @@ def test_client_metrics_have_an_interval_and_patterns(topic: Cluster, key: str, 
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("release", "key", "value", "message"),
     [
-        ("consumer.heartbeat.interval.ms", "5001", None),
-        ("consumer.heartbeat.interval.ms", "4999", "must be greater than or equal to group.consumer.min.heartbeat."),
-        ("share.delivery.count.limit", "11", "must be less than or equal to group.share.max.delivery.count.limit"),
-        ("streams.num.standby.replicas", "3", "must be less than or equal to group.streams.max.standby.replicas"),
-        ("streams.no.such", "3", "Unknown group config name: streams.no.such"),
+        ("4.4", "consumer.heartbeat.interval.ms", "5001", None),
+        ("4.4", "consumer.heartbeat.interval.ms", "4999", "must be in the range 5000 to 15000 inclusive."),
+        ("4.3", "consumer.heartbeat.interval.ms", "4999", "greater than or equal to group.consumer.min.heartbeat."),
+        ("4.3", "share.delivery.count.limit", "11", "less than or equal to group.share.max.delivery.count.limit"),
+        ("4.4", "streams.num.standby.replicas", "3", "must be less than or equal to 2"),
+        ("4.3", "streams.num.standby.replicas", "3", "less than or equal to group.streams.max.standby.replicas"),
+        ("4.4", "streams.no.such", "3", "Unknown group config name: streams.no.such"),
     ],
 )
-def test_groups_stay_within_the_brokers_bounds(topic: Cluster, key: str, value: str, message: str | None) -> None:
+def test_groups_stay_within_the_brokers_bounds(
+    new_cluster: type[Cluster], release: str, key: str, value: str, message: str | None
+) -> None:
+    cluster = new_cluster(release=release)
     change = {key: (Operation.SET, value)}
     if message is None:
-        assert alter(topic, GROUP, "g", **change) == {key: value}
+        assert alter(cluster, GROUP, "g", **change) == {key: value}
     else:
-        code, why = refusal(topic, GROUP, "g", **change)
+        code, why = refusal(cluster, GROUP, "g", **change)
         assert code == error_codes.INVALID_CONFIG
         assert message in why
 
