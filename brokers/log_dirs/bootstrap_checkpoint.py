@@ -5,33 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mockraft.brokers.disks import durable_file
-from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
-from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
-from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 METADATA_VERSION = "metadata.version"
 FILE_BYTES_MAX = 64 << 20
-_NOT_IN_BOOTSTRAP = "kraft.version"
-
-
-def encode(now_ms: int) -> bytes:
-    """Return the file of a cluster that has every feature at its newest level, as kafka-storage writes it."""
-    features = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if name != _NOT_IN_BOOTSTRAP}
-    names = [METADATA_VERSION, *sorted(features.keys() - {METADATA_VERSION})]
-    records = [FeatureLevelRecord(name=name, feature_level=features[name]) for name in names]
-    header = (record_batch.control_key(record_batch.SNAPSHOT_HEADER), SnapshotHeaderRecord(version=0).write(0))
-    footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
-    values = [metadata_log_frame.encode(record, 0) for record in records]
-    at = {"leader_epoch": 0, "timestamp_ms": now_ms}
-    return (
-        record_batch.encode_control([header], base_offset=0, **at)
-        + record_batch.encode(values, base_offset=1, **at)
-        + record_batch.encode_control([footer], base_offset=1 + len(values), **at)
-    )
 
 
 def fault_in(directory: Path) -> str | None:

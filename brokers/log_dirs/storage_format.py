@@ -1,20 +1,16 @@
 """Formatting of log directories as `kafka-storage format` does for a broker (Kafka's `Formatter`, KIP-858).
 
-Each directory without meta.properties gets one with an id of its own, and a bootstrap.checkpoint: Kafka writes that
-into each directory, though it is read in the one with the metadata log only.
+Each directory without meta.properties gets one with an id of its own. Before 4.4 Kafka's also gets a
+bootstrap.checkpoint, which no broker needs.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.disks import durable_file
-from mockraft.brokers.log_dirs import bootstrap_checkpoint
-from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, METADATA_VERSION
 from mockraft.brokers.log_dirs.ensemble import (
     LogDirsError,
     Refusal,
@@ -45,7 +41,6 @@ def format_log_dirs(
     *,
     metadata_log_dir: str | None = None,
     ignore_formatted: bool = False,
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> Formatted:
     """Format every directory that is not formatted yet; missing ones are created.
 
@@ -79,8 +74,8 @@ def format_log_dirs(
         formatted[path] = MetaProperties(1, cluster_id, node_id, directory_id)
     for path in unformatted:
         kind = "metadata directory" if path == metadata_dir else "data directory"
-        lines.append(f"Formatting {kind} {path} with {METADATA_VERSION} {_METADATA_VERSION_NAME}.")
-        _write(path, formatted[path], now_ms())
+        lines.append(f"Formatting {kind} {path} with metadata.version {_METADATA_VERSION_NAME}.")
+        _write(path, formatted[path])
     return Formatted({path: formatted[path] for path in unformatted}, tuple(lines))
 
 
@@ -96,12 +91,9 @@ def _check_ids(node_id: int, cluster_id: str) -> None:
         )
 
 
-def _write(path: str, meta: MetaProperties, now_ms: int) -> None:
-    """Write the bootstrap file first: a directory counts as formatted once it has its meta.properties."""
-    directory = Path(path)
+def _write(path: str, meta: MetaProperties) -> None:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        durable_file.replace(directory / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint.encode(now_ms))
+        Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise not_written(path, error) from error
     write_meta(path, meta)

@@ -130,7 +130,8 @@ def test_acknowledged_records_are_served_by_the_successor(tmp_path: Path, leavin
 def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
     tmp_path: Path, start_brokers: Callable[..., dict[int, KafkaBroker]]
 ) -> None:
-    with Controller.sync(session_timeout_ms=3_000) as controller:
+    # The newest kafka-metadata-shell on Maven is that of 4.3.1.
+    with Controller.sync(session_timeout_ms=3_000, metadata_version="4.3") as controller:
         controller.start_broker(7)
         state = controller._controller.double.state
         topic: dict[str, Json] = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}

@@ -155,17 +155,22 @@ class LogFiles:
         return found
 
     def bootstrap_records(self, more: Sequence[RecordAt] = ()) -> list[RecordAt] | None:
-        """Return the first records chosen with `kafka-storage format` (bootstrap.checkpoint), else None.
+        """Return the first records chosen with `kafka-storage format`, else None.
 
-        `more` is added as if it had been chosen there.
+        They are in bootstrap.checkpoint; Kafka 4.4 writes them into the snapshot at offset 0, which before had the
+        voters only (BootstrapDirectory, KIP-1170). `more` is added as if it had been chosen there.
         """
-        path = self.data_dir.path / "bootstrap.checkpoint"
+        path, first_snapshot = self.data_dir.path / "bootstrap.checkpoint", self.path / snapshot.BOOTSTRAP.file_name
+        if not path.exists():
+            path = first_snapshot
         if not path.exists():
             return None
         try:
             found = list(Snapshot(snapshot.BOOTSTRAP, path).records())
         except WireError as error:
             raise DataDirError(f"{path}: {error}") from error
+        if not found and path == first_snapshot:
+            return None
         levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
         level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
         of, unstable = release(self._config.release), self._config.unstable_feature_versions_enable

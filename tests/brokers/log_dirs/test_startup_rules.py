@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, encode
+from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look, verify
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
+
+from .bootstrap_file import BOOTSTRAP_FILE
 
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
 FORMATTED = MetaProperties(1, CLUSTER, 8)
@@ -216,13 +218,13 @@ def test_the_reason_names_the_file(dirs: tuple[Path, Path]) -> None:
     [
         (b"", "No FeatureLevelRecord for metadata.version was found"),
         (bytes(range(255, 0, -1)), "bootstrap.checkpoint: "),
-        (encode(1)[:200], "No FeatureLevelRecord for metadata.version was found"),
-        (encode(1)[:100] + b"x" + encode(1)[101:], "bootstrap.checkpoint: "),
+        (BOOTSTRAP_FILE[:200], "No FeatureLevelRecord for metadata.version was found"),
+        (BOOTSTRAP_FILE[:100] + b"x" + BOOTSTRAP_FILE[101:], "bootstrap.checkpoint: "),
     ],
 )
 def test_broken_bootstrap_file_is_reported(dirs: tuple[Path, Path], damage: bytes, complaint: str) -> None:
     file = dirs[0] / BOOTSTRAP_CHECKPOINT
-    file.write_bytes(encode(1))
+    file.write_bytes(BOOTSTRAP_FILE)
     assert opened(*dirs) == (["d0", "d1"], [])
     file.write_bytes(damage)
     with pytest.raises(LogDirsError, match=str(file)) as refused:

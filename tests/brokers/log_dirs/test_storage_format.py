@@ -6,12 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import Formatted, format_log_dirs
-from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.uuids import text_of
 
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
@@ -31,7 +29,6 @@ def format_at(
         random.Random(1),
         metadata_log_dir=None if metadata is None else str(metadata),
         ignore_formatted=ignore_formatted,
-        now_ms=lambda: 5,
     )  # fmt: skip
 
 
@@ -57,22 +54,6 @@ def test_broker_starts_on_formatted_directories(tmp_path: Path) -> None:
     format_at(*paths)
     begun = open_log_dirs([str(path) for path in paths], 8, CLUSTER, random.Random(2))
     assert [each.directory_id for each in begun.log_dirs] == [read(path).directory_id for path in paths]
-
-
-def test_the_bootstrap_file_has_the_features_of_a_new_cluster(tmp_path: Path) -> None:
-    format_at(tmp_path / "d1")
-    batches = list(record_batch.read_batches((tmp_path / "d1" / BOOTSTRAP_CHECKPOINT).read_bytes()))
-    assert [batch.is_control for batch in batches] == [True, False, True]
-    assert [batch.base_offset for batch in batches] == [0, 1, 7]
-    records = [metadata_log_frame.decode(value or b"").record for _, value in batches[1].records]
-    assert [(record.name, record.feature_level) for record in records] == [
-        ("metadata.version", 33),
-        ("eligible.leader.replicas.version", 1),
-        ("group.version", 1),
-        ("share.version", 2),
-        ("streams.version", 1),
-        ("transaction.version", 2),
-    ]
 
 
 def test_second_format_is_refused_and_changes_no_file(tmp_path: Path) -> None:
@@ -145,9 +126,8 @@ def test_unreadable_dir_is_left_out_if_another_is_readable(tmp_path: Path) -> No
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.parametrize("blocked", [META_PROPERTIES, BOOTSTRAP_CHECKPOINT])
-def test_a_dir_that_cannot_be_written_is_not_formatted(tmp_path: Path, blocked: str) -> None:
-    (tmp_path / "d1" / f"{blocked}.tmp").mkdir(parents=True)
+def test_a_dir_that_cannot_be_written_is_not_formatted(tmp_path: Path) -> None:
+    (tmp_path / "d1" / f"{META_PROPERTIES}.tmp").mkdir(parents=True)
     with pytest.raises(LogDirsError, match=str(tmp_path / "d1")) as refused:
         format_at(tmp_path / "d1")
     assert refused.value.refusal is Refusal.NOT_WRITTEN

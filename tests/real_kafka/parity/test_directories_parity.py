@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from mockraft.releases import release
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -49,10 +50,7 @@ class Story:
         self.outcomes[name] = [answer, comparable(records)]
 
     def register(self, name: str, broker_id: int, *dirs: bytes) -> None:
-        supported = {"metadata.version": (7, 30), "kraft.version": (0, 1), "transaction.version": (0, 2)}
-        supported |= dict.fromkeys(
-            ("group.version", "eligible.leader.replicas.version", "share.version", "streams.version"), (0, 1)
-        )
+        supported = release().feature_ranges()
         answer = self.side.ask(self.side.registration(broker_id, supported, log_dirs=list(dirs)), 4)
         if answer.error_code == 0:
             self.side.epochs[broker_id] = answer.broker_epoch

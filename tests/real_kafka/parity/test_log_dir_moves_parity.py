@@ -6,7 +6,6 @@ Each has partitions of its own; both are asked the same with their own ones name
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from mockraft.wire.messages.describe_log_dirs_request import DescribableLogDirTo
 from ...topics import ask, create_topics
 from ...topics import topic as new_topic
 from ..disks_and_configs import set_config
+from ..lost_folders import remove_while_in_use
 
 pytestmark = pytest.mark.real_kafka
 
@@ -130,7 +130,7 @@ class Real(Subject):
         self.process.kill()
 
     async def lose(self, name: str) -> None:
-        shutil.rmtree(self.folder / name)
+        await asyncio.to_thread(remove_while_in_use, self.folder / name)
         (self.folder / name).write_text("a file where a directory was")
 
 

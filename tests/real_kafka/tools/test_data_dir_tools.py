@@ -21,7 +21,8 @@ pytestmark = pytest.mark.real_kafka
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     """A cluster in use: a topic, a quota, a SCRAM user; snapshots are written often."""
     often = {"metadata.log.max.record.bytes.between.snapshots": "400"}
-    cluster = start_cluster(versions=(KAFKA_VERSION,) * 2, controller_properties=often)
+    # The newest kafka-metadata-shell on Maven is that of 4.3.1.
+    cluster = start_cluster(versions=(KAFKA_VERSION,) * 2, controller_properties=often, metadata_version="4.3")
     create_topic(cluster.bootstrap_servers, "kept", partitions=2, replicas=2, retention_ms="60000")
     configs = ("--bootstrap-server", cluster.bootstrap_servers, "--alter", "--entity-type", "users")
     quota = ("--entity-name", "alice", "--add-config", "producer_byte_rate=1024")

@@ -102,8 +102,8 @@ def test_kafka_features_describes_the_finalized_levels(bootstrap: tuple[str, str
         "eligible.leader.replicas.version": ["0", "1", "1"],
         "group.version": ["0", "1", "1"],
         "kraft.version": ["0", "1", "1"],
-        "metadata.version": ["3.3-IV3", "4.3-IV0", "4.3-IV0"],
-        "share.version": ["0", "1", "1"],
+        "metadata.version": ["3.3-IV3", "4.4-IV2", "4.4-IV2"],
+        "share.version": ["0", "2", "2"],
         "streams.version": ["0", "1", "1"],
         "transaction.version": ["0", "2", "2"],
     }

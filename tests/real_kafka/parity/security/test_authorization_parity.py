@@ -152,6 +152,7 @@ def cluster_requests() -> Iterator[Any]:
         ("UpdateFeatures", {"featureUpdates": [{"feature": "group.version", "maxVersionLevel": 9}]}),
         ("DescribeQuorum", {}),
         ("UnregisterBroker", {}),
+        ("UnregisterController", {}),
         ("AllocateProducerIds", {}),
         ("AddRaftVoter", {}),
         ("RemoveRaftVoter", {}),

@@ -12,7 +12,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.files import LogFiles
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
 from mockraft.server.controller.log.state_file import SavedState, read_state, write_state
 from mockraft.server.controller.settings.features import bootstrap_records
 from mockraft.server.raft.raft import Raft
@@ -129,6 +129,15 @@ def test_features_chosen_at_the_format_are_on(formatted: Any) -> None:
     found = formatted(level("metadata.version", 30), level("group.version", 1))
     assert RecordAt(level("group.version", 1), 0) in found
     assert RecordAt(level("metadata.version", 21), 0) in formatted(metadata_version=21)
+
+
+def test_features_chosen_at_a_format_of_4_4_are_in_the_first_snapshot(formatted: Any, tmp_path: Path) -> None:
+    chosen = (level("metadata.version", 30), level("group.version", 1))
+    found = formatted(*chosen)
+    (tmp_path / "bootstrap.checkpoint").rename(tmp_path / "__cluster_metadata-0" / BOOTSTRAP.file_name)
+    files = LogFiles(ControllerConfig(data_dir=tmp_path), random.Random(1))
+    assert files.bootstrap_records() == found
+    files.close()
 
 
 def test_a_format_that_no_controller_supports_is_named(formatted: Any, tmp_path: Path) -> None:
