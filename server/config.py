@@ -75,7 +75,7 @@ class ControllerConfig:
     seed: int | None = option(None, "Cluster", "Seed of everything random, for runs that repeat.", lowest=None)
 
     metadata_version: int = option(
-        0, "Cluster", "metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).", lowest=0
+        0, "Cluster", "metadata.version of a new log: a name (4.1-IV1), a release (4.1) or a level (7 to 33).", lowest=0
     )
     kraft_version: int | None = option(None, lowest=0, highest=1)
     features: Mapping[str, int] = option(

@@ -134,12 +134,16 @@ def start_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
     """`start_brokers(controllers, cluster_id, count)`: real brokers that run, by id; none is left after the module."""
     started: list[Brokers] = []
 
-    def start(controllers: str, cluster_id: str, count: int, **properties: str) -> dict[int, KafkaBroker]:
+    def start(
+        controllers: str, cluster_id: str, count: int, version: str = KAFKA_VERSION, **properties: str
+    ) -> dict[int, KafkaBroker]:
         folder = tmp_path_factory.mktemp("brokers")
         usual = {"replica.lag.time.max.ms": "6000", "auto.create.topics.enable": "false"}
         usual |= {key.replace("_", "."): value for key, value in properties.items()}
         brokers = [
-            KafkaBroker(node_id, folder / f"broker-{node_id}", cluster_id, controllers, properties=usual)
+            KafkaBroker(
+                node_id, folder / f"broker-{node_id}", cluster_id, controllers, properties=usual, version=version
+            )
             for node_id in range(1, count + 1)
         ]
         started.append(Brokers(brokers))

@@ -157,7 +157,7 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
 def test_a_real_broker_runs_on_captured_answers(
     bootstrap: str, start_brokers: Callable[..., dict[int, KafkaBroker]]
 ) -> None:
-    (broker,) = start_brokers(bootstrap, random_uuid(), 1).values()
+    (broker,) = start_brokers(bootstrap, random_uuid(), 1, version="4.3.1").values()
     registered = broker.wait_for_log(r"registered broker 1 with broker epoch (\d+)", 10, "its registration")
     assert registered[1] == "17"  # the captured controller's word
 
@@ -175,9 +175,9 @@ AnyController = KafkaController | MockraftController
 def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyController]:
     made: AnyController
     if request.param == "mockraft":
-        made = MockraftController(tmp_path, random_uuid())
+        made = MockraftController(tmp_path, random_uuid(), release="4.3")
     else:
-        made = KafkaController(tmp_path, random_uuid())
+        made = KafkaController(tmp_path, random_uuid(), version="4.3.1")
     with running(made):
         yield made
 

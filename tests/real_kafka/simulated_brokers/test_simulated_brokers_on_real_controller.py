@@ -77,7 +77,7 @@ async def verify_three_observers(controller: Any, first_id: int) -> None:
         assert row[-1] == "Observer"
         assert row[1] == text_of(broker.config.metadata_directory_id)
         assert int(row[3]) <= 2, f"it lags: {table}"
-        assert broker.view.metadata_version == 30
+        assert broker.view.metadata_version == 33
         assert broker.view.registration is not None
         assert broker.view.registration.incarnation_id == broker.config.incarnation_id
         assert broker.end is End.GRANTED
