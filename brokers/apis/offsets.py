@@ -32,6 +32,7 @@ from mockraft.wire.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
 
 SEVERAL_GROUPS_FROM = 8
 GROUP_ID_NOT_FOUND_FROM = 9
@@ -47,7 +48,7 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
     offsets: dict[TopicPartition, Offset] = {}
     known: list[OffsetCommitResponsePartition] = []
     for topic, answers in zip(request.topics, response.topics, strict=True):
-        name = _name_of(ctx, topic)
+        name = name_of(ctx, topic)
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             answer.error_code = check_partition(ctx, name, partition.partition_index)
             if answer.error_code == error_codes.NONE and name is not None:
@@ -120,9 +121,9 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
     named: dict[str, Sequence[int]] | None
     if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
         named = {
-            name: topic.partition_indexes for topic in requested.topics if (name := _name_of(ctx, topic)) is not None
+            name: topic.partition_indexes for topic in requested.topics if (name := name_of(ctx, topic)) is not None
         }
-        unknown = [_unknown(topic) for topic in requested.topics if _name_of(ctx, topic) is None]
+        unknown = [_unknown(topic) for topic in requested.topics if name_of(ctx, topic) is None]
     else:
         named, unknown = _by_name(requested.topics), []
     try:
@@ -149,9 +150,13 @@ def _by_name(
     return None if topics is None else {topic.name: topic.partition_indexes for topic in topics}
 
 
-def _name_of(ctx: RequestContext, topic: OffsetFetchRequestTopics | OffsetCommitRequestTopic) -> str | None:
-    """Return the name of a topic given by name or, from version 10 on, by id; None when no topic has the id."""
-    if ctx.api_version < TOPIC_IDS_FROM:
+def name_of(
+    ctx: RequestContext,
+    topic: OffsetFetchRequestTopics | OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic,
+    ids_from: int = TOPIC_IDS_FROM,
+) -> str | None:
+    """Return the name of a topic given by name or, from this version on, by id; None when no topic has the id."""
+    if ctx.api_version < ids_from:
         return str(topic.name)
     known = ctx.image.topics.get(topic.topic_id)
     return None if known is None else known.name

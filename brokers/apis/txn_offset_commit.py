@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
-from mockraft.brokers.apis.offsets import METADATA_BYTES_MAX, check_partition
+from mockraft.brokers.apis.offsets import METADATA_BYTES_MAX, check_partition, name_of
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.consumer_groups import Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
@@ -27,7 +27,7 @@ from mockraft.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 
-VERSION_MAX: Final = 5
+TOPIC_IDS_FROM: Final = 6
 NO_SEQUENCE: Final = -1
 LOAD_ERROR_FROM: Final = 2
 SUPPORT_FROM: Final = ((5, ClientSupport.ADDS_BY_LEADER), (4, ClientSupport.ABORTABLE_ERROR))
@@ -45,6 +45,7 @@ def error(request: TxnOffsetCommitRequest, error_code: int, _message: str | None
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
                     for each in topic.partitions
@@ -69,15 +70,16 @@ class _Commit:
     def begin(self) -> Result:
         """Check the partitions and verify the transaction."""
         for topic, answers in zip(self._request.topics, self._response.topics, strict=True):
+            name = name_of(self._ctx, topic, TOPIC_IDS_FROM)
             for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
-                answer.error_code = check_partition(self._ctx, topic.name, partition.partition_index)
-                if answer.error_code != error_codes.NONE:
+                answer.error_code = check_partition(self._ctx, name, partition.partition_index)
+                if answer.error_code != error_codes.NONE or name is None:
                     continue
                 self._known.append(answer)
                 if len((partition.committed_metadata or "").encode()) > METADATA_BYTES_MAX:
                     answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
                     continue
-                self._offsets[topic.name, partition.partition_index] = Offset(
+                self._offsets[name, partition.partition_index] = Offset(
                     partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
                 )
         if not self._known:
@@ -151,4 +153,4 @@ def _client_error(code: int) -> int:
     return COORDINATOR_ERRORS.get(code, code)
 
 
-API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, handle, error, max_version=VERSION_MAX)
+API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, handle, error)
