@@ -73,7 +73,7 @@ async def opens(tab: Page, controller: Controller) -> AsyncIterator[Opens]:
         servers.append(await AdminServer.start(controller.double, settings, LocalRecorder()))
         await tab.set_viewport_size(size)
         await tab.emulate_media(color_scheme=scheme)
-        await tab.goto(f"{servers[0].url}/#{panel}")
+        await tab.goto(f"{servers[0].url}/#/{panel}")
         return tab
 
     def fail(error: Error) -> None:

@@ -77,6 +77,16 @@ async def test_lines_are_filtered_by_api_client_and_source(opens: Opens, control
     await expect(page.get_by_text("No requests yet, or none that match.")).to_be_visible()
 
 
+async def test_a_line_shows_microseconds(opens: Opens, controller: Controller) -> None:
+    await ask(controller)
+    (exchange,) = controller.journal.exchanges()
+    exchange.took_us = 142
+    page = await opens("requests")
+    await expect(rows(page).get_by_role("gridcell").last).to_have_text("0.142")
+    await rows(page).first.click()
+    await expect(page.get_by_role("complementary", name="Request")).to_contain_text("Took0.142 ms")
+
+
 async def test_bodies_are_searched_by_the_server(opens: Opens, controller: Controller) -> None:
     await ask(controller, 2)
     page = await opens("requests")

@@ -101,7 +101,17 @@ def test_a_parked_request_is_answered_at_its_deadline(rig: Any) -> None:
     assert rig.correlation_ids(connection) == [101]
     (exchange,) = rig.node.journal.exchanges()
     assert (exchange.received_ms, exchange.answered_ms) == (deadline_ms - 500, deadline_ms)
+    assert exchange.took_us == 500_000
     assert rig.node.next_tick_ms(rig.now_ms) > deadline_ms
+
+
+def test_answers_are_measured_by_the_clock_of_the_listener(rig: Any) -> None:
+    times_us = iter([1_000, 1_142, 2_000, 502_500])
+    rig.node.responses.now_us = lambda: next(times_us)
+    rig.ask(rig.connect(), BrokerHeartbeatRequest(), 1)
+    rig.send(rig.connect(), rig.frame(AllocateProducerIdsRequest(), 0))
+    rig.tick(rig.now_ms + 500)
+    assert [exchange.took_us for exchange in rig.node.journal.exchanges()] == [142, 500_500]
 
 
 def test_a_parked_request_is_answered_when_a_tick_lets_the_log_grow(rig: Any) -> None:

@@ -22,7 +22,7 @@ export class Chart {
     this.pointedX = null;
     this.canvas = h("canvas", { role: "img" });
     this.legend = h("div", { class: "legend" });
-    this.element = h("figure", { class: "chart" }, h("figcaption", {}, h("h3", {}, title), this.legend), this.canvas);
+    this.element = h("figure", { class: "chart" }, h("figcaption", {}, h("h2", {}, title), this.legend), this.canvas);
     this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => this.point(event.offsetX));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
     new ResizeObserver(() => this.draw()).observe(this.canvas);

@@ -49,7 +49,9 @@ let current;
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 function show() {
-  const found = PANELS.find(({ id }) => `#${id}` === location.hash) ?? PANELS[0];
+  // Another fragment, as that of the skip link, is a place in the current panel.
+  if (current && !location.hash.startsWith("#/")) return;
+  const found = PANELS.find(({ id }) => `#/${id}` === location.hash) ?? PANELS[0];
   let panel = made.get(found.id);
   if (!panel) {
     panel = found.make();
@@ -60,7 +62,7 @@ function show() {
   current = panel;
   document.title = `${found.title} · mockraft`;
   for (const link of document.querySelectorAll("#panels a")) {
-    if (link.getAttribute("href") === `#${found.id}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#/${found.id}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.querySelector("#panels [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -99,14 +101,14 @@ async function refreshHealth() {
     const some = (name, count, tone, to) => (count > 0 ? [{ name, value: number(count), tone, to }] : []);
     renderFacts([
       { name: "", value: seen.isOpen ? "live" : "connecting", tone: seen.isOpen ? "good dot" : "warn dot" },
-      { name: "leader", value: String(health.leaderId ?? "none"), tone: health.leaderId === null ? "bad" : "", to: "#overview" },
-      { name: "brokers", value: number(health.brokers.total), to: "#brokers" },
-      ...some("fenced", health.brokers.fenced, "bad", "#brokers"),
-      { name: "req/s", value: number(Math.round(seen.rate(health.nowMs))), to: "#requests" },
-      ...some("stubs", health.stubs, "accent", "#stubs"),
-      ...some("faults", health.faults, "warn", "#faults"),
-      ...some("unmatched", health.unmatched, "warn", "#requests"),
-      ...some("failures", health.failures, "bad", "#requests"),
+      { name: "leader", value: String(health.leaderId ?? "none"), tone: health.leaderId === null ? "bad" : "", to: "#/overview" },
+      { name: "brokers", value: number(health.brokers.total), to: "#/brokers" },
+      ...some("fenced", health.brokers.fenced, "bad", "#/brokers"),
+      { name: "req/s", value: number(Math.round(seen.rate(health.nowMs))), to: "#/requests" },
+      ...some("stubs", health.stubs, "accent", "#/stubs"),
+      ...some("faults", health.faults, "warn", "#/faults"),
+      ...some("unmatched", health.unmatched, "warn", "#/requests"),
+      ...some("failures", health.failures, "bad", "#/requests"),
       { name: "cluster", value: health.clusterId, tone: "minor" },
       { name: "version", value: health.version, tone: "minor" },
     ]);
@@ -169,7 +171,7 @@ function onKey(event) {
     return;
   }
   const number = Number(event.key);
-  if (number >= 1 && number <= PANELS.length) location.hash = `#${PANELS[number - 1].id}`;
+  if (number >= 1 && number <= PANELS.length) location.hash = `#/${PANELS[number - 1].id}`;
   else if (event.key === "/" && current.search) current.search.focus();
   else if (event.key === "?") showHelp();
   else if (event.key === "t") nextTheme();
@@ -178,7 +180,7 @@ function onKey(event) {
   event.preventDefault();
 }
 
-fill(byId("panels"), PANELS.map(({ id, title }, at) => h("li", {}, h("a", { href: `#${id}`, "aria-keyshortcuts": String(at + 1) }, title))));
+fill(byId("panels"), PANELS.map(({ id, title }, at) => h("li", {}, h("a", { href: `#/${id}`, "aria-keyshortcuts": String(at + 1) }, title))));
 setTheme(localStorage.getItem("mockraft-theme") ?? "system");
 byId("theme").addEventListener("click", nextTheme);
 byId("help").addEventListener("click", showHelp);

@@ -42,15 +42,25 @@ export class VirtualList {
     this.rows = new Map();
     this.id = `list-${label.toLowerCase().replaceAll(" ", "-")}`;
     this.body = h("div", { class: "rows", role: "rowgroup" });
-    this.viewport = h("div", { class: "viewport", onscroll: () => this.draw() }, this.body);
+    const names = columns.map(({ name, kind = "" }) => h("div", { role: "columnheader", class: kind }, name));
+    this.head = h("div", { role: "rowgroup", class: "head" }, h("div", { role: "row", class: "row", "aria-rowindex": "1" }, names));
+    // What scrolls has the focus: browsers and screen readers move it by the keyboard.
+    this.viewport = h("div", { class: "viewport", role: "grid", tabindex: "0", "aria-label": label, id: this.id, onscroll: () => this.draw() },
+      this.head, this.body);
     this.nothing = h("p", { class: "empty", hidden: true }, empty);
-    const head = columns.map(({ name, kind = "" }) => h("div", { role: "columnheader", class: kind }, name));
-    this.element = h("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": label, id: this.id },
-      h("div", { role: "rowgroup", class: "head" }, h("div", { role: "row", class: "row", "aria-rowindex": "1" }, head)),
-      this.viewport, this.nothing);
-    this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
+    this.element = h("div", { class: "grid" }, this.viewport, this.nothing);
+    this.viewport.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
     this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
     new ResizeObserver(() => this.measure()).observe(this.viewport);
+  }
+
+  focus() {
+    this.viewport.focus();
+  }
+
+  /** Height of the rows in sight, below the head, which stays. */
+  get height() {
+    return this.viewport.clientHeight - this.head.offsetHeight;
   }
 
   /** Read again when the layout may have changed, not for each frame. */
@@ -73,7 +83,7 @@ export class VirtualList {
     const hold = addedAbove > 0 && (!this.isAtTop || this.activeKey !== null);
     this.items = items;
     this.nothing.hidden = items.length > 0;
-    this.element.setAttribute("aria-rowcount", String(items.length + 1));
+    this.viewport.setAttribute("aria-rowcount", String(items.length + 1));
     this.body.style.height = `${items.length * this.rowHeight}px`;
     if (hold) this.viewport.scrollTop += addedAbove * this.rowHeight;
     this.draw();
@@ -83,7 +93,7 @@ export class VirtualList {
     const height = this.rowHeight;
     const top = this.viewport.scrollTop;
     const first = Math.max(0, Math.floor(top / height) - BEYOND);
-    const last = Math.min(this.items.length, Math.ceil((top + this.viewport.clientHeight) / height) + BEYOND);
+    const last = Math.min(this.items.length, Math.ceil((top + this.height) / height) + BEYOND);
     const wanted = new Map();
     for (let index = first; index < last; index++) wanted.set(this.keyOf(this.items[index]), index);
     for (const [key, { row }] of this.rows) {
@@ -93,8 +103,8 @@ export class VirtualList {
     }
     for (const [key, index] of wanted) this.place(key, index, height);
     const active = this.activeKey !== null ? this.rows.get(this.activeKey) : undefined;
-    if (active) this.element.setAttribute("aria-activedescendant", active.row.id);
-    else this.element.removeAttribute("aria-activedescendant");
+    if (active) this.viewport.setAttribute("aria-activedescendant", active.row.id);
+    else this.viewport.removeAttribute("aria-activedescendant");
   }
 
   /** @param {string} key @param {number} index @param {number} height */
@@ -128,7 +138,7 @@ export class VirtualList {
     this.activeKey = this.keyOf(this.items[at]);
     const { rowHeight: height, viewport } = this;
     if (at * height < viewport.scrollTop) viewport.scrollTop = at * height;
-    const below = (at + 1) * height - viewport.clientHeight;
+    const below = (at + 1) * height - this.height;
     if (below > viewport.scrollTop) viewport.scrollTop = below;
     this.draw();
   }
@@ -145,9 +155,9 @@ export class VirtualList {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.target !== this.element || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.target !== this.viewport || event.altKey || event.ctrlKey || event.metaKey) return;
     const at = this.activeIndex;
-    const page = Math.max(1, Math.floor(this.viewport.clientHeight / this.rowHeight) - 1);
+    const page = Math.max(1, Math.floor(this.height / this.rowHeight) - 1);
     const to = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, PageDown: at + page, PageUp: at - page,
       Home: 0, End: this.items.length - 1 }[event.key];
     if (to !== undefined && this.items.length) {

@@ -58,7 +58,7 @@ export function brokersPanel() {
   const only = h("select", { "aria-label": "State", onchange: () => draw() },
     ["All states", "running", "fenced", "shutting down", "behind", "with offline dirs"].map((name, at) => h("option", { value: at ? name : "" }, name)));
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
-  const detail = new Detail("Broker", () => { list.release(); list.element.focus(); });
+  const detail = new Detail("Broker", () => { list.release(); list.focus(); });
   const list = new VirtualList({
     label: "Brokers", columns: COLUMNS, keyOf: (/** @type {any} */ broker) => String(broker.brokerId), onOpen: open,
     onActive: (/** @type {any} */ broker) => detail.isOpen && open(broker), empty: "No registered broker, or none that matches.",

@@ -123,8 +123,8 @@ function faultCard(fault, refresh) {
 function faultForm(kind, refresh) {
   const errors = h("div", { class: "error", role: "alert" });
   const fields = kind.parameters.map((/** @type {any} */ parameter) => ({ parameter, input: inputOf(kind, parameter) }));
-  const scopes = SCOPES.map((scope) => ({ scope, input: h("input", { id: `scope-${scope.name}`, inputmode: scope.number ? "numeric" : "text", placeholder: "any" }) }));
-  const toxicity = h("input", { id: "toxicity", type: "number", min: "0", max: "1", step: "any", value: "1" });
+  const scopes = SCOPES.map((scope) => ({ scope, input: h("input", { id: `scope-${kind.name}-${scope.name}`, inputmode: scope.number ? "numeric" : "text", placeholder: "any" }) }));
+  const toxicity = h("input", { id: `toxicity-${kind.name}`, type: "number", min: "0", max: "1", step: "any", value: "1" });
 
   async function on(/** @type {Event} */ event) {
     event.preventDefault();

@@ -44,7 +44,7 @@ export function metadataLogPanel() {
     onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && goTo(Number(from.value)) });
   const older = h("button", { type: "button", onclick: () => loadOlder().catch(showError) }, "Older");
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
-  const detail = new Detail("Record", () => { list.release(); list.element.focus(); });
+  const detail = new Detail("Record", () => { list.release(); list.focus(); });
   const list = new VirtualList({
     label: "Records", columns: COLUMNS, keyOf: (/** @type {any} */ record) => String(record.offset), onOpen: open,
     onActive: (/** @type {any} */ record) => detail.isOpen && open(record), empty: "No record, or none that matches.",
@@ -103,7 +103,7 @@ export function metadataLogPanel() {
       const at = list.items.findIndex((/** @type {any} */ record) => record.offset <= offset);
       if (at < 0) return;
       list.activate(at);
-      list.element.focus();
+      list.focus();
     } catch (problem) {
       showError(problem);
     }

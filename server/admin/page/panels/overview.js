@@ -71,8 +71,8 @@ function quantile(values, part) {
 function brokerMap() {
   const counts = h("div", { class: "legend" });
   const canvas = h("canvas", { class: "map", role: "img" });
-  const element = h("section", { class: "box wide", "aria-label": "Brokers by state" }, h("header", {}, h("h3", {}, "Brokers"), counts),
-    canvas, h("p", {}, h("a", { href: "#brokers" }, "All brokers")));
+  const element = h("section", { class: "box wide", "aria-label": "Brokers by state" }, h("header", {}, h("h2", {}, "Brokers"), counts),
+    canvas, h("p", {}, h("a", { href: "#/brokers" }, "All brokers")));
   /** @type {any[]} */
   let shown = [];
 
@@ -128,7 +128,7 @@ function brokerMap() {
 function apiCard() {
   const rows = h("tbody", {});
   const render = tableRows(rows, ({ api, rate, p50, p99, refused }) => [api, number(rate), milliseconds(p50), milliseconds(p99), number(refused)], ({ api }) => api);
-  const element = h("section", { class: "box", "aria-label": "Requests by API" }, h("header", {}, h("h3", {}, "By API"), h("span", { class: "note" }, "the last minute")),
+  const element = h("section", { class: "box", "aria-label": "Requests by API" }, h("header", {}, h("h2", {}, "By API"), h("span", { class: "note" }, "the last minute")),
     h("table", {}, tableHead("API", "per s", "p50 ms", "p99 ms", "refused"), rows));
   return {
     element,
@@ -164,7 +164,7 @@ function tableRows(body, cellsOf, keyOf) {
 function quorumCard() {
   const summary = h("div", {});
   const nodes = h("tbody", {});
-  const element = h("section", { class: "box", "aria-label": "Quorum" }, h("header", {}, h("h3", {}, "Quorum")), summary,
+  const element = h("section", { class: "box", "aria-label": "Quorum" }, h("header", {}, h("h2", {}, "Quorum")), summary,
     h("table", {}, tableHead("Node", "Role", "Epoch", "Log end"), nodes));
   const render = tableRows(nodes, (node) => [node.nodeId, node.role, number(node.epoch), number(node.logEndOffset)], (node) => String(node.nodeId));
   return {
@@ -198,5 +198,5 @@ function clockCard() {
     setText(note, clock.virtual ? "A virtual clock: it only moves when it is advanced." : "The system clock.");
     form.hidden = !clock.virtual;
   }
-  return { element: h("section", { class: "box", "aria-label": "Clock" }, h("header", {}, h("h3", {}, "Clock")), now, note, form), show };
+  return { element: h("section", { class: "box", "aria-label": "Clock" }, h("header", {}, h("h2", {}, "Clock")), now, note, form), show };
 }

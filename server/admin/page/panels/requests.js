@@ -46,7 +46,7 @@ export function requestsPanel() {
   const bodies = h("button", { type: "button", class: "minor", title: "Search the decoded headers and bodies too (Enter)", onclick: () => searchBodies() }, "Search bodies");
   const pause = h("button", { type: "button", "aria-pressed": "false", title: "Pause (p)", onclick: () => setPaused(!paused) }, "Pause");
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
-  const detail = new Detail("Request", () => { list.release(); list.element.focus(); });
+  const detail = new Detail("Request", () => { list.release(); list.focus(); });
   const list = new VirtualList({
     label: "Requests", columns: COLUMNS, keyOf: lineKey, onOpen: open, empty: "No requests yet, or none that match.",
     rowClass: (line) => (line.failure ? "bad" : line.unmatched || line.error ? "warn" : isStubbed(line) ? "accent" : ""),

@@ -12,7 +12,7 @@ let draft = null;
 /** Open the stubs panel with this stub in the editor. @param {any} stub */
 export function draftStub(stub) {
   draft = stub;
-  location.hash = "#stubs";
+  location.hash = "#/stubs";
 }
 
 /** A match, trigger or action as text: `api BrokerHeartbeat · where wantFence true`. @param {any} tree @returns {string} */
@@ -29,7 +29,7 @@ export function stubsPanel() {
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const scenarios = h("div", { class: "scenarios" });
   const recordings = h("div", { class: "scenarios" });
-  const strict = h("button", { type: "button", role: "switch", class: "switch", "aria-label": "Strict: mark requests that no stub matches",
+  const strict = h("button", { type: "button", role: "switch", class: "switch", "aria-checked": "false", "aria-label": "Strict: mark requests that no stub matches",
     onclick: () => attempt(send("PATCH", "v1/settings", { strict: strict.getAttribute("aria-checked") !== "true" }), refresh) });
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search stubs", oninput: () => draw() });
   const editor = makeEditor(refresh, (id) => stubs.some((stub) => stub.id === id));
