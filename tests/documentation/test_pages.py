@@ -1,6 +1,7 @@
 """Check that code, commands and links of the documentation are real; its Python blocks are tests of their own."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_commands_and_their_options_exist(page: Path) -> None:
                 if option not in known
             ]
     assert wrong == []
+
+
+def test_installed_extras_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    texts = "".join(page.read_text() for page in PAGES)
+    named = {name for names in re.findall(r"pip install '[^'\n]*\[([a-z,]+)\]'", texts) for name in names.split(",")}
+    assert {"admin", "captures", "spark"} <= named
+    assert named - extras.keys() == set()
 
 
 def test_links_of_the_readme_lead_to_files_wherever_it_is_shown() -> None:
