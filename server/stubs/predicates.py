@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.server.stubs.patterns import compiled
+from mockraft.serving.linear_patterns import PatternError, compiled
 from mockraft.wire.names import snake
 
 Test = Callable[[Any], bool]
@@ -27,7 +27,10 @@ def _starts_with(start: object) -> Test:
 
 
 def _regex(pattern: object) -> Test:
-    found = compiled(str(pattern))
+    try:
+        found = compiled(str(pattern))
+    except PatternError as wrong:
+        raise StubError(str(wrong)) from None
     return lambda value: isinstance(value, str) and found.search(value)
 
 

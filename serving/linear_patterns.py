@@ -1,7 +1,7 @@
-"""Regular expressions of stubs, matched in a time that is linear in the text.
+"""Regular expressions of stubs and clients, matched in a time that is linear in the text.
 
 Python's `re` backtracks: a short pattern (`.*.*.*=x`) can keep it busy for minutes with a client id of 3,000
-characters, and the controller waits meanwhile. Here `re` only parses the pattern. It is then run as RE2 and Go do it
+characters, and everybody else waits meanwhile. Here `re` only parses the pattern. It is then run as RE2 and Go do it
 (Thompson's construction): a pattern is a graph of nodes, and the text is read once, with the set of nodes that may
 consume the next character. A text is found if `re` finds it; there are no groups.
 
@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
-
-from mockraft.server.stubs.errors import StubError
 
 PATTERN_LENGTH_MAX: Final = 1_000
 NODES_MAX: Final = 1_000
@@ -40,14 +38,18 @@ _compiler: Any = import_module("re._compiler")
 Nodes = frozenset[int]
 
 
-def compiled(pattern: str) -> LinearPattern:
-    """Compile a pattern. Raise StubError if it is invalid, too large, or cannot be matched in linear time."""
+class PatternError(ValueError):
+    """A pattern is invalid, too large, or cannot be matched in linear time."""
+
+
+def compiled(pattern: str, *, whole: bool = False) -> LinearPattern:
+    """Compile a pattern; one that is `whole` must match from the start of the text to its end. Raises PatternError."""
     if len(pattern) > PATTERN_LENGTH_MAX:
-        raise StubError(f"a regular expression of {len(pattern)} characters; {PATTERN_LENGTH_MAX} are enough")
+        raise PatternError(f"a regular expression of {len(pattern)} characters; {PATTERN_LENGTH_MAX} are enough")
     try:
-        return LinearPattern(_Graph(pattern))
+        return LinearPattern(_Graph(pattern, whole=whole))
     except (re.error, RecursionError, OverflowError) as wrong:
-        raise StubError(f"{pattern!r} is no regular expression: {wrong}") from None
+        raise PatternError(f"{pattern!r} is no regular expression: {wrong}") from None
 
 
 class _Node(NamedTuple):
@@ -61,14 +63,18 @@ class _Node(NamedTuple):
 class _Graph:
     """The nodes of a pattern, `start` the first and `end` the last one; `positions` are its `^`, `$`, `\\b`, …"""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, whole: bool) -> None:
         self._pattern = pattern
         self._copies = 0
         self.nodes: list[_Node] = []
         self.positions: list[re.Pattern[str]] = []
         tree = _parser.parse(pattern)
         self.end = self._add(_Node([]))
-        self.start = self._sequence(tree, tree.state.flags, self.end)
+        parts = list(tree)
+        if whole:
+            at_start, at_end = ((_parser.AT, at) for at in (_parser.AT_BEGINNING_STRING, _parser.AT_END_STRING))
+            parts = [at_start, *parts, at_end]
+        self.start = self._sequence(parts, tree.state.flags, self.end)
 
     def _add(self, node: _Node) -> int:
         self.nodes.append(node)
@@ -80,13 +86,13 @@ class _Graph:
             after = self._part(str(operation), (operation, about), flags, after)
         self._copies += 1
         if max(self._copies, len(self.nodes)) > NODES_MAX:
-            raise StubError(f"{self._pattern!r} repeats too much: with each repeat written out it is too long")
+            raise PatternError(f"{self._pattern!r} repeats too much: with each repeat written out it is too long")
         return after
 
     def _part(self, name: str, part: tuple[object, Any], flags: int, after: int) -> int:
         about = part[1]
         if name in _REFUSED:
-            raise StubError(f"{self._pattern!r} may take more than linear time; not supported: {_REFUSED[name]}")
+            raise PatternError(f"{self._pattern!r} may take more than linear time; not supported: {_REFUSED[name]}")
         if name == "BRANCH":
             return self._add(_Node([self._sequence(body, flags, after) for body in about[1]]))
         if name == "SUBPATTERN":

@@ -1,4 +1,4 @@
-"""Regular expressions of stubs: the results of `re.search`, in linear time."""
+"""Regular expressions of stubs and clients: the results of `re.search`, in linear time."""
 
 import random
 import re
@@ -8,10 +8,9 @@ import warnings
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mockraft.server.stubs.errors import StubError
-from mockraft.server.stubs.patterns import compiled
+from mockraft.serving.linear_patterns import PatternError, compiled
 
-from ...budgets import budget
+from ..budgets import budget
 
 SHORT, LONG = 1_000, 16_000
 GROWTH_MAX = 4 * LONG / SHORT
@@ -75,19 +74,19 @@ def test_patterns_that_people_write_are_accepted(pattern: str, text: str) -> Non
     ],
 )
 def test_pattern_that_needs_backtracking_is_refused(pattern: str, why: str) -> None:
-    with pytest.raises(StubError, match=f"more than linear time; not supported: {why}"):
+    with pytest.raises(PatternError, match=f"more than linear time; not supported: {why}"):
         compiled(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(.{1,100}){1,100}", "(){999999999}", "(((){999}){999}){999}", "a{3000}"])
 def test_pattern_that_is_too_long_when_written_out_is_refused(pattern: str) -> None:
-    with pytest.raises(StubError, match="repeats too much"):
+    with pytest.raises(PatternError, match="repeats too much"):
         compiled(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "(" * 500 + ")" * 500, "[z-a]", "(?P<a>x)(?P<a>y)"])
 def test_invalid_pattern_is_refused(pattern: str) -> None:
-    with pytest.raises(StubError, match="is no regular expression"):
+    with pytest.raises(PatternError, match="is no regular expression"):
         compiled(pattern)
 
 
@@ -116,8 +115,9 @@ def test_finds_what_re_finds(pattern: str, flags: str, texts: list[str]) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = re.compile(flags + pattern)
-    found = compiled(flags + pattern)
+    found, whole = compiled(flags + pattern), compiled(flags + pattern, whole=True)
     for text in texts:
         # Not `search`: it misses "É" for (?a:\W), as it looks for first characters without the flags of a group.
         is_found = any(expected.match(text, at) for at in range(len(text) + 1))
         assert found.search(text) is is_found, (flags + pattern, text)
+        assert whole.search(text) is (expected.fullmatch(text) is not None), (flags + pattern, text)
