@@ -33,8 +33,6 @@ from mockraft.wire.messages.offset_delete_response import (
 
 CLASSIC = "classic"
 DEAD = "Dead"
-DELETE_VERSION_MAX = 2
-"""Version 3 adds messages."""
 NOT_FOUND_FROM = 6
 """The first version of DescribeGroups in which an unknown group is an error."""
 
@@ -177,6 +175,6 @@ def _delete_error(request: DeleteGroupsRequest, error_code: int, _message: str |
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(ListGroupsRequest, ListGroupsResponse, list_groups),
     Api(DescribeGroupsRequest, DescribeGroupsResponse, describe, _describe_error),
-    Api(DeleteGroupsRequest, DeleteGroupsResponse, delete, _delete_error, max_version=DELETE_VERSION_MAX),
+    Api(DeleteGroupsRequest, DeleteGroupsResponse, delete, _delete_error),
     Api(OffsetDeleteRequest, OffsetDeleteResponse, delete_offsets),
 )

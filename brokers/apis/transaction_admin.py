@@ -1,6 +1,6 @@
 """DescribeTransactions (65), ListTransactions (66), DescribeProducers (61): transactions as administrators see them.
 
-KIP-664, KIP-994 (filter by duration). The pattern of version 2 of ListTransactions (KIP-1152) is not served.
+KIP-664, KIP-994 (filter by duration), KIP-1152 (filter by a pattern of the transactional id).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.serving.api import error_code_only
+from mockraft.serving.linear_patterns import PatternError, compiled
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from mockraft.wire.messages.describe_producers_response import (
@@ -29,7 +30,6 @@ from mockraft.wire.messages.list_transactions_request import ListTransactionsReq
 from mockraft.wire.messages.list_transactions_response import ListTransactionsResponse
 from mockraft.wire.messages.list_transactions_response import TransactionState as ListedTransaction
 
-LIST_VERSION_MAX = 1
 NO_OFFSET = -1
 
 
@@ -47,12 +47,17 @@ def list_transactions(request: ListTransactionsRequest, ctx: RequestContext) -> 
     by_title = {state.title: state for state in TransactionState}
     states = {by_title[title] for title in request.state_filters if title in by_title}
     producer_ids = set(request.producer_id_filters)
+    try:
+        pattern = compiled(request.transactional_id_pattern or "", whole=bool(request.transactional_id_pattern))
+    except PatternError as wrong:
+        raise ApiError(error_codes.INVALID_REGULAR_EXPRESSION) from wrong
 
-    def passes(known: Transaction) -> bool:
+    def passes(transactional_id: str, known: Transaction) -> bool:
         return (
             (not producer_ids or known.producer_id in producer_ids)
             and (not request.state_filters or known.state in states)
             and (request.duration_filter < 0 or ctx.now_ms - known.start_ms > request.duration_filter)
+            and pattern.search(transactional_id)
         )
 
     return ListTransactionsResponse(
@@ -62,7 +67,7 @@ def list_transactions(request: ListTransactionsRequest, ctx: RequestContext) -> 
                 transactional_id=transactional_id, producer_id=known.producer_id, transaction_state=known.state.title
             )
             for transactional_id, known in ctx.broker.transactions
-            if passes(known)
+            if passes(transactional_id, known)
         ],
     )
 
@@ -167,7 +172,6 @@ APIS: Final[tuple[AnyApi, ...]] = (
         ListTransactionsResponse,
         list_transactions,
         error_code_only(ListTransactionsResponse),
-        max_version=LIST_VERSION_MAX,
     ),
     Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers, _producers_error),
 )

@@ -38,7 +38,6 @@ from ...topics import assigned
 pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
-DELETE_VERSIONS = range(3)
 LEADERS = (REAL, SIMULATED)
 """The leaders of the partitions of __consumer_offsets."""
 _numbers = itertools.count()
@@ -191,7 +190,7 @@ async def test_group_without_members(groups: Groups) -> None:
     await expect_same_everywhere(groups)
     await groups.expect_same(deleting_offsets(("both", 0), ("none", 0), ("both", 7), ("both", 1)), 0)
     await groups.expect_same(fetching, 7)
-    for version in DELETE_VERSIONS:
+    for version in range(DeleteGroupsRequest.max_version + 1):
         await groups.expect_same(committing, 7)
         assert (await groups.expect_same(deleting, version))["results"][0]["errorCode"] == error_codes.NONE
         await groups.expect_same(deleting, version)
@@ -256,7 +255,7 @@ async def test_other_brokers_group_is_refused(groups: Groups) -> None:
     groups.group_ids = {REAL: groups.group_ids[SIMULATED], SIMULATED: groups.group_ids[REAL]}
     for version in range(DescribeGroupsRequest.max_version + 1):
         await groups.expect_same(describing, version)
-    for version in DELETE_VERSIONS:
+    for version in range(DeleteGroupsRequest.max_version + 1):
         await groups.expect_same(deleting, version)
     answer = await groups.expect_same(deleting_offsets(("both", 0)), 0)
     assert answer["errorCode"] == error_codes.NOT_COORDINATOR

@@ -25,8 +25,8 @@ NOT_SERVED = {
 }  # fmt: skip
 """APIs of a broker with coordinators of the newer kinds of groups."""
 
-FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch", "DeleteGroups", "ListTransactions"}
-"""Not the version that names topics by their ids, explains refusals, or has a pattern."""
+FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch"}
+"""Not the version that names topics by their ids."""
 
 
 def asked(name: str, version: int, **fields: Any) -> Any:

@@ -93,10 +93,12 @@ async def expect_same_everywhere(transactions: Transactions) -> None:
     """Compare what administrators and readers see."""
     await transactions.expect_same(describing, 0)
     await transactions.expect_same(describing_producers, 0)
-    for version in (0, 1):
+    for version in range(3):
         for filters in ({}, {"state_filters": ["Ongoing", "Empty", "nonsense"]}):
             await transactions.expect_same(listing(**filters), version)
     await transactions.expect_same(listing(duration_filter=100_000), 1)
+    for pattern in ("", ".*", "id-.*", "d-", "(?i)ID-[0-9]+.*", "none|id-\\d.*", "(", "[z-a]", "a**", "(?=x)"):
+        await transactions.expect_same(listing(transactional_id_pattern=pattern), 2)
     await transactions.expect_same(fetching, 11)
     for version in (7, 8, 9):
         for is_stable in (True, False):
