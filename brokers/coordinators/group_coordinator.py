@@ -118,21 +118,25 @@ class GroupCoordinator:
 
     # The state of the log.
 
-    def replay(self, index: int, header: BatchHeader, batch: bytes) -> None:
-        """Apply the offsets of a batch, or the end of a transaction."""
+    def replay(self, index: int, header: BatchHeader, batch: bytes) -> bool:
+        """Apply the offsets of a batch, or the end of a transaction; return False if some are not understood."""
         marker = read_marker(header, batch)
         if marker is not None:
             self._ended(index, marker)
         if header.is_control:
-            return
+            return True
         found: dict[OffsetKey, Offset | None] = {}
-        for key, value in decode(header, batch):
+        records = decode(header, batch)
+        is_understood = records is not None
+        for key, value in records or ():
             try:
                 read = read_offset(key, value)
             except WireError as error:
                 _log.warning("an offset is not loaded: %s", error)
-                continue
-            if read is not None:
+                read = None
+            if read is None:
+                is_understood = False
+            else:
                 found[read[0]] = read[1]
         if header.is_transactional:
             committed = {key: offset for key, offset in found.items() if offset is not None}
@@ -140,6 +144,7 @@ class GroupCoordinator:
             by_producer.setdefault(header.producer_id, {}).update(committed)
         else:
             self._apply(found)
+        return is_understood
 
     def loaded(self, index: int) -> None:
         """Coordinate the partition's groups; those without an offset were deleted."""
@@ -153,6 +158,18 @@ class GroupCoordinator:
         self._uncommitted.pop(index, None)
         for group_id in [each for each in self.groups.groups if self.log.partition_of(each) == index]:
             self.groups.groups.pop(group_id).dissolve(error_codes.NOT_COORDINATOR)
+
+    def records(self, index: int) -> list[Record] | None:
+        """Return the offsets of the partition's groups as records; None during transactions, which they cannot hold."""
+        if any(self._uncommitted[index].values()):
+            return None
+        now_ms = int(self._kernel.now_ms)
+        return [
+            offset_record(OffsetKey(group_id, *partition), offset, now_ms)
+            for group_id, group in self.groups.groups.items()
+            if self.log.partition_of(group_id) == index
+            for partition, offset in group.offsets.items()
+        ]
 
     # Internals.
 

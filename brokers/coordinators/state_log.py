@@ -2,17 +2,22 @@
 
 Mirrors what Kafka's TransactionStateManager and CoordinatorRuntime have in common: a new leader loads the partition
 before it coordinates, a change takes effect once the in-sync replicas have it, and a leader that resigns forgets.
+
+Kafka's log cleaner keeps these logs short. Here the leader does: now and then it writes its whole state again, and once
+that is replicated the log begins there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.coordinators.state_records import Record, encode
 from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader, read_headers
 from mockraft.brokers.log_dirs.errors import LogError
@@ -24,6 +29,9 @@ from mockraft.wire.java_values import hash_code
 
 LOADED_BYTES: Final = 1 << 20
 """Loaded in one step; a broker does other work between two."""
+REWRITTEN_BYTES: Final = 1 << 20
+"""The log is rewritten after so many new bytes, or after twice the bytes of the state if that is more."""
+RECORDS_PER_BATCH: Final = 500
 COORDINATOR_ERRORS: Final = {
     error_codes.NONE: error_codes.NONE,
     error_codes.UNKNOWN_TOPIC_OR_PARTITION: error_codes.COORDINATOR_NOT_AVAILABLE,
@@ -46,8 +54,8 @@ _log = logging.getLogger(__name__)
 class State(Protocol):
     """A coordinator's state by partition of its topic."""
 
-    def replay(self, index: int, header: BatchHeader, batch: bytes) -> None:
-        """Apply one batch of the log, as it was written."""
+    def replay(self, index: int, header: BatchHeader, batch: bytes) -> bool:
+        """Apply one batch of the log, as it was written; return False if some of it is not understood."""
 
     def loaded(self, index: int) -> None:
         """Begin to coordinate: all batches of the partition were replayed."""
@@ -55,13 +63,23 @@ class State(Protocol):
     def unloaded(self, index: int) -> None:
         """Forget the state of this partition: another broker coordinates."""
 
+    def records(self, index: int) -> Sequence[Record] | None:
+        """Return records that are the state of this partition; None while it has more than they can hold."""
+
 
 @dataclass(slots=True)
 class _Led:
-    """A partition that this broker leads; `next_offset` is the next to load, None once it is loaded."""
+    """A partition that this broker leads; `next_offset` is the next to load, None once it is loaded.
+
+    `new_bytes` were loaded or appended since the state was last written, in `state_bytes`. A log with records that are
+    not understood (of Kafka's newer groups) is not rewritten.
+    """
 
     leader_epoch: int
     next_offset: int | None
+    new_bytes: int = 0
+    state_bytes: int = 0
+    is_understood: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -153,7 +171,10 @@ class StateLog:
         try:
             if led is None:
                 raise LogError(error_codes.NOT_LEADER_OR_FOLLOWER, "another broker coordinates")
-            end_offset = write(self._hosted(index))
+            hosted = self._hosted(index)
+            before = hosted.log.size_bytes
+            end_offset = write(hosted)
+            led.new_bytes += hosted.log.size_bytes - before
         except LogError as refused:
             written(refused.error_code)
             return
@@ -232,6 +253,9 @@ class StateLog:
                 each.written(code)
         if len(self._appends) < len(results):
             self._changed()
+        for index, led in list(self._led.items()):
+            if led.new_bytes >= max(REWRITTEN_BYTES, 2 * led.state_bytes):
+                self._rewrite(index, led)
 
     def _result(self, append: _Append) -> int | None:
         """Return the error of an append, NONE once it is replicated, None while it is not."""
@@ -252,7 +276,8 @@ class StateLog:
             log = hosted.log
             records = log.read(max(offset, log.start_offset), LOADED_BYTES)
             for header in read_headers(records, check_crc=False):
-                self._state.replay(index, header, records[header.position : header.end])
+                led.is_understood &= self._state.replay(index, header, records[header.position : header.end])
+                led.new_bytes += header.end - header.position
                 led.next_offset = header.last_offset + 1
         except LogError as error:
             _log.warning("broker %d: %s-%d is not loaded: %s", self._replicas.broker_id, self.topic, index, error)
@@ -263,6 +288,37 @@ class StateLog:
         led.next_offset = None
         self._state.loaded(index)
         self._changed()
+
+    def _rewrite(self, index: int, led: _Led) -> None:
+        """Write the state again, and let the log begin there once that is replicated."""
+        # What is not replicated is not in the state yet.
+        is_replicated = all(each.partition != index for each in self._appends)
+        if not is_replicated or not led.is_understood or led.next_offset is not None:
+            return
+        records = self._state.records(index)
+        if records is None:
+            return
+        now_ms = int(self._core.kernel.now_ms)
+        batches = [
+            encode(records[at : at + RECORDS_PER_BATCH], now_ms) for at in range(0, len(records), RECORDS_PER_BATCH)
+        ]
+
+        start_offset = 0
+
+        def write(hosted: HostedPartition) -> int:
+            nonlocal start_offset
+            start_offset = end_offset = hosted.log.end_offset
+            for batch in batches:
+                end_offset = hosted.append_state(batch, now_ms)
+            return end_offset
+
+        def written(code: int) -> None:
+            if code == error_codes.NONE:
+                with contextlib.suppress(LogError):
+                    self._hosted(index).delete_before(start_offset)
+
+        self.append(index, write, written)
+        led.state_bytes, led.new_bytes = sum(map(len, batches)), 0
 
     def _hosted(self, index: int) -> HostedPartition:
         """Return the replica. Raises LogError."""

@@ -54,13 +54,13 @@ def encode(records: Sequence[Record], now_ms: int, producer: Producer | None = N
     return with_producer(batch, producer.producer_id, producer.epoch, TRANSACTIONAL, base_sequence=0)
 
 
-def decode(header: BatchHeader, batch: bytes) -> list[Record]:
-    """Return the records with keys; none of a batch that cannot be read (compressed, or compacted), which is logged."""
+def decode(header: BatchHeader, batch: bytes) -> list[Record] | None:
+    """Return the records with keys; None for an unreadable batch (compressed, or compacted), which is logged."""
     try:
         found = record_batch.read_batch(batch, record_batch.read_header(batch, 0))
     except WireError as error:
         _log.warning("a coordinator's log: the batch at offset %d is left out: %s", header.base_offset, error)
-        return []
+        return None
     return [(key, value) for key, value in found.records if key is not None]
 
 

@@ -17,7 +17,13 @@ from mockraft.brokers.apis.topic_names import TRANSACTION_STATE
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.markers import Markers
 from mockraft.brokers.coordinators.state_log import StateLog, Written, to_client
-from mockraft.brokers.coordinators.state_records import decode, encode, read_transaction, transaction_record
+from mockraft.brokers.coordinators.state_records import (
+    Record,
+    decode,
+    encode,
+    read_transaction,
+    transaction_record,
+)
 from mockraft.brokers.coordinators.transaction import (
     Producer,
     ProducerIdNeededError,
@@ -189,21 +195,26 @@ class TransactionCoordinator:
 
     # The state of the log.
 
-    def replay(self, index: int, header: BatchHeader, batch: bytes) -> None:
-        """Apply the records of a batch."""
+    def replay(self, index: int, header: BatchHeader, batch: bytes) -> bool:
+        """Apply the records of a batch; return False if some are not understood."""
         if header.is_control:
-            return
+            return True
         entries = self._entries.setdefault(index, {})
-        for key, value in decode(header, batch):
+        records = decode(header, batch)
+        is_understood = records is not None
+        for key, value in records or ():
             try:
                 found = read_transaction(key, value)
             except WireError as error:
                 _log.warning("a transaction is not loaded: %s", error)
-                continue
-            if found is not None and found[1] is not None:
+                found = None
+            if found is None:
+                is_understood = False
+            elif found[1] is not None:
                 entries[found[0]] = _Entry(found[1])
-            elif found is not None:
+            else:
                 entries.pop(found[0], None)
+        return is_understood
 
     def loaded(self, index: int) -> None:
         """Coordinate, and write the markers of transactions that have ended."""
@@ -215,6 +226,11 @@ class TransactionCoordinator:
         """Forget the partition's transactions."""
         for transactional_id in self._entries.pop(index, {}):
             self.markers.cancel(transactional_id)
+
+    def records(self, index: int) -> list[Record]:
+        """Return the latest transactions of the partition as records."""
+        entries, version = self._entries[index], self._version()
+        return [transaction_record(name, entry.current, version) for name, entry in entries.items()]
 
     # Changes.
 

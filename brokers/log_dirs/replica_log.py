@@ -42,6 +42,8 @@ class LogConfig:
 
 
 DEFAULT_CONFIG = LogConfig()
+ROLLED_BYTES = 1 << 20
+"""A segment of this size is rolled when the log's start is raised into it; that keeps logs of coordinators short."""
 
 
 def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concatenate[ReplicaLog, P], R]:
@@ -304,7 +306,10 @@ class ReplicaLog:
 
     @_on_disk
     def advance_start_offset(self, offset: int) -> None:
-        """Raise the log start offset (DeleteRecords, retention) and delete the segments wholly below it."""
+        """Raise the log start offset (DeleteRecords, retention) and delete the segments wholly below it.
+
+        The active segment is one of them next time, if it has grown large.
+        """
         if offset > self._high_watermark:
             raise LogError(
                 error_codes.OFFSET_OUT_OF_RANGE,
@@ -315,6 +320,9 @@ class ReplicaLog:
         self.start_offset = offset
         with self._cutting():
             self._files.delete_before(offset)
+            last = self._files.last
+            if last.base_offset < offset and last.size_bytes >= ROLLED_BYTES:
+                self._files.roll()
         self._epochs.truncate_from_start(self.dir_name, offset)
 
     @_on_disk
