@@ -18,6 +18,7 @@ from ..configs import config_record
 from ..conftest import Cluster
 
 SET = 0
+LAG = "log.cleaner.min.compaction.lag.ms"
 LONGEST = "group.streams.max.heartbeat.interval.ms"
 
 
@@ -53,19 +54,19 @@ def test_an_assignment_interval_is_bounded_where_the_group_has_one(new_cluster: 
 
 
 def test_topics_without_a_value_have_the_controllers(new_cluster: type[Cluster]) -> None:
-    cluster = new_cluster(server_properties={"log.cleaner.min.compaction.lag.ms": "7", "log.retention.hours": "2"})
+    cluster = new_cluster(server_properties={LAG: "7", "log.retention.hours": "2"})
     assert configs.topic_config(cluster.controller, "t", "retention.ms") == "7200000"
     assert "min.compaction.lag.ms (7) >" in reason(cluster, TOPIC, "t", max_compaction_lag_ms="6")
-    cluster.write(config_record(BROKER, "", "log.cleaner.min.compaction.lag.ms", "5"))
-    alter(cluster, TOPIC, "t", max_compaction_lag_ms="6")
 
 
-def test_dynamic_values_that_are_refused_leave_the_static_ones(new_cluster: type[Cluster]) -> None:
-    cluster = new_cluster(server_properties={"log.cleaner.min.compaction.lag.ms": "7"})
-    cluster.write(config_record(BROKER, "", "unclean.leader.election.enable", ""))
-    cluster.write(config_record(BROKER, "", "log.cleaner.min.compaction.lag.ms", "5"))
+def test_topics_are_validated_without_dynamic_configs_but_have_them(new_cluster: type[Cluster]) -> None:
+    """As on Kafka: `dynamic_values` in tests/real_kafka/parity/test_later_findings_parity.py."""
+    cluster = new_cluster(server_properties={LAG: "7"})
+    cluster.write(config_record(BROKER, "", LAG, "5"))
+    cluster.write(config_record(BROKER, "", "log.roll.ms", "x"))
     assert "min.compaction.lag.ms (7) >" in reason(cluster, TOPIC, "t", max_compaction_lag_ms="6")
-    alter(cluster, TOPIC, "t", max_compaction_lag_ms="8")
+    found = [configs.topic_config(cluster.controller, "t", key) for key in ("min.compaction.lag.ms", "segment.ms")]
+    assert found == ["5", "x"]
 
 
 def test_the_controllers_values_are_parsed_once_for_a_request(

@@ -60,38 +60,24 @@ _BOUNDED_IF_SET: Final = frozenset(f"{kind}.assignment.interval.ms" for kind in 
 
 @dataclass(frozen=True)
 class Node:
-    """The controller that validates: its release, its static configs, and those with dynamic configs over them.
+    """The controller that validates: its release and its static configs.
 
-    Made once for each request: what follows from it is worked out once for all resources.
+    Dynamic configs do not count: Kafka's validator has a KafkaConfig of its own (SharedServer.brokerConfig), which they
+    never reach. Made once for each request: what follows from it is worked out once for all resources.
     """
 
     of: Release = DEFAULT_RELEASE
     static: Mapping[str, str] = field(default_factory=dict)
-    current: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def topic_defaults(self) -> tuple[Mapping[str, str], Mapping[str, Any] | None]:
-        """Values of topics that have none of their own, where they are the controller's (extractLogConfigMap).
-
-        The second are all values of a topic without configs, parsed; None if one is refused, which a topic's own value
-        may replace. Dynamic configs with such a value are not applied (DynamicBrokerConfig.updateDefaultConfig).
-        """
-        found: Mapping[str, str] = {}
-        for configs in (self.current, self.static):
-            found = self._topic_values(configs)
-            try:
-                return found, parse_all(TOPIC, found, self.of)
-            except ApiError:
-                continue
-        return found, None
-
-    def _topic_values(self, configs: Mapping[str, str]) -> dict[str, str]:
+    def topic_defaults(self) -> Mapping[str, Any]:
+        """All values of a topic without configs, parsed (extractLogConfigMap)."""
         found = {}
         for name, synonyms in config_keys.topic_synonyms(self.of).items():
-            strongest = next((each for each in synonyms if each.name in configs), None)
+            strongest = next((each for each in synonyms if each.name in self.static), None)
             if strongest is not None:
-                found[name] = converted(configs[strongest.name], strongest.factor)
-        return found
+                found[name] = converted(self.static[strongest.name], strongest.factor)
+        return parse_all(TOPIC, found, self.of)
 
 
 ANY_NODE: Final = Node()
@@ -128,11 +114,7 @@ def validate_topic(
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
     for unknown in _unknown(config_keys.keys(TOPIC, of), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    defaults, parsed_defaults = node.topic_defaults
-    if parsed_defaults is None:
-        values = parse_all(TOPIC, {**defaults, **configs}, of)
-    else:
-        values = parse_all(TOPIC, configs, of, parsed_defaults)
+    values = parse_all(TOPIC, configs, of, node.topic_defaults)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(

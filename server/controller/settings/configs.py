@@ -204,13 +204,11 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
 
 def validating_node(controller: "ControllerContext") -> config_rules.Node:
     """Return the controller's own configs, for all resources of a request."""
-    current: dict[str, str] = {}
-    for values, _ in reversed(_layers(controller).values):
-        current.update(values)
-    return config_rules.Node(controller.release, controller.static_configs, current)
+    return config_rules.Node(controller.release, controller.static_configs)
 
 
 def _layers(controller: "ControllerContext") -> _Layers:
+    """Return the sources of values; dynamic ones are those of the records, valid or not (KafkaConfigSchema)."""
     configs = controller.image.configs
     values = (
         (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),

@@ -54,6 +54,13 @@ NAMES = {
     "beyond 32 bits": "2147483648",
     "the lowest": "-2147483648",
 }
+LAG, UNCLEAN = "log.cleaner.min.compaction.lag.ms", "unclean.leader.election.enable"
+DYNAMIC_VALUES = (
+    ("", LAG, "5"),
+    ("", UNCLEAN, ""),
+    (NODE, LAG, "x"),
+    ("", "log.retention.hours", "1"),
+)
 QUOTAS = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
@@ -119,6 +126,17 @@ def quotas(side: Side) -> Iterator[tuple[str, Any]]:
         yield f"quota {value} of {name}", node_quotas(side)
 
 
+def dynamic_values(side: Side) -> Iterator[tuple[str, Any]]:
+    """Yield which dynamic values of the controller itself new topics have: all, but they are validated without them."""
+    for number, (name, key, value) in enumerate(DYNAMIC_VALUES, start=20):
+        yield f"{key}={value!r} of {name!r}", side.outcome(change_configs((BROKER, name, (SET, key, value))), 1)
+        side.outcome(change_configs((BROKER, NODE, (SET, THREADS, str(number)))), 1)
+        wait_until(partial(has_threads, side, str(number)), 20, "the new settings")
+        lagging = topic(f"lag-{number}", 1, 1, max_compaction_lag_ms="4")
+        asked = CreateTopicsRequest(topics=[lagging], timeout_ms=60_000)
+        yield f"a topic after {key}={value!r} of {name!r}", side.outcome(asked, 7, is_chance=True)
+
+
 def has_threads(side: Side, number: str) -> bool:
     return bool(node_configs(side)[THREADS].value == number)
 
@@ -173,7 +191,7 @@ def run(side: Side) -> dict[str, Any]:
     for broker_id in (1, 2, 3):
         side.add_broker(broker_id, None, 1)
     side.new_records()
-    for part in (mixed_replication, names, quotas, observer, replaced_registration):
+    for part in (mixed_replication, names, quotas, dynamic_values, observer, replaced_registration):
         found |= dict(part(side))
     return found
 
