@@ -3,7 +3,8 @@
 Two requests are the same if API, version, client id and all non-volatile fields are equal, as for `recorded_stubs`; for
 reads of the metadata log also the fetch position, since the log is the captured one, byte for byte. If the capture has
 several responses to the same request, they are returned one after the other, and the last one stays. A client id that
-is not in the capture is ignored, and so are the client's names in ApiVersions.
+is not in the capture is ignored, and so are the client's names in ApiVersions. An ApiVersions request of a version
+that the captured controller did not know gets UNSUPPORTED_VERSION in version 0, and the client asks again (KIP-511).
 
 Ids and epochs assigned by the captured controller are assigned again. Values chosen by the other side (its cluster id,
 incarnation id, directory ids) replace the captured ones, and so does the address of this controller.
@@ -24,10 +25,11 @@ from mockraft.spark_replay.regression.classes import ONE_TO_ONE
 from mockraft.spark_replay.regression.renaming import Id, Renaming
 from mockraft.spark_replay.regression.rules import Node, Rules
 from mockraft.spark_replay.regression.send_order import read_exchange
-from mockraft.wire import api_keys, messages
+from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.json_form import Json, from_json, to_json
 from mockraft.wire.message import Message
+from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
 _PLACES = ("fetchOffset", "position", "endOffset")
 """Fetch positions in the log: volatile in a replay, but not here, where the log is the captured one."""
@@ -58,6 +60,8 @@ class CapturedAnswers:
         self._renaming = Renaming()
         self._answers: dict[str, deque[Captured]] = {}
         self._last_fetch: dict[int, Captured] = {}
+        # The versions of ApiVersions that the captured controller offered.
+        self._offered: ApiVersion | None = None
         for captured in exchanges:
             read = read_exchange(captured, Filter())
             if isinstance(read, str):
@@ -68,11 +72,22 @@ class CapturedAnswers:
                 self._answers.setdefault(key, deque()).append(captured)
             if captured.api_key == api_keys.FETCH:
                 self._last_fetch[captured.api_version] = captured
+            elif captured.api_key == api_keys.API_VERSIONS and self._offered is None:
+                self._offered = _versions_of_itself(captured)
 
     def answer(self, frame: bytes) -> Answer | None:
         """Return the response to a request frame; None (and counted) if the capture has none. Raises WireError."""
         header = parse_request(frame)
         name = api_keys.name(header.api_key)
+        offered = self._offered
+        if (
+            header.api_key == api_keys.API_VERSIONS
+            and offered is not None
+            and not offered.min_version <= header.api_version <= offered.max_version
+        ):
+            self.answered[name] += 1
+            refusal = ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[offered])
+            return Answer(write_response(refusal.write(0), header.correlation_id, 0), None)
         body = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
         for key in self._keys(header, body):
             given = self._answers.get(key)
@@ -145,6 +160,12 @@ class CapturedAnswers:
         node = self._rules.request(key, version)
         for kind, *pair in _ids(to_json(captured, version), to_json(live, version), node):
             self._renaming.learn(kind, *pair)
+
+
+def _versions_of_itself(captured: Captured) -> ApiVersion | None:
+    response = captured.read_response()
+    assert isinstance(response, ApiVersionsResponse)
+    return next((each for each in response.api_keys if each.api_key == api_keys.API_VERSIONS), None)
 
 
 def _has_records(captured: Captured) -> bool:

@@ -9,12 +9,16 @@ from mockraft.brokers.lifecycle import BrokerState
 from mockraft.spark_replay.regression.capture_controller import CaptureController
 from mockraft.spark_replay.regression.captured import Captured, read_frame
 from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
-from mockraft.wire import api_keys, uuids
+from mockraft.wire import api_keys, error_codes, uuids
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.connection import write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+
+LATEST = ApiVersionsRequest.max_version
 
 
 def answers_of(exchanges: list[Captured]) -> CapturedAnswers:
@@ -61,6 +65,19 @@ async def test_reports_request_without_captured_response_and_closes_connection(e
         await client.close()
     assert result == ["no captured response to ListPartitionReassignments version 0"]
     assert controller.answers.unanswered == {("ListPartitionReassignments", "the capture has no such request"): 1}
+
+
+@pytest.mark.parametrize("version", [LATEST + 1, 99, -1])
+def test_unknown_version_of_api_versions_is_refused_in_version_0(exchanges: list[Captured], version: int) -> None:
+    captured = next(each for each in exchanges if each.api_key == api_keys.API_VERSIONS)
+    answers = answers_of([captured])
+    request = write_request(ApiVersionsRequest(), max(0, min(version, LATEST)), 7, "newer")[4:]
+    answer = answers.answer(request[:2] + version.to_bytes(2, signed=True) + request[4:])
+    assert answer is not None
+    assert answer.frame[4:8] == (7).to_bytes(4)
+    response = ApiVersionsResponse.read(answer.frame[8:], 0)
+    assert response.error_code == error_codes.UNSUPPORTED_VERSION
+    assert [(each.api_key, each.min_version, each.max_version) for each in response.api_keys] == [(18, 0, LATEST)]
 
 
 async def test_responses_name_the_serving_address(exchanges: list[Captured]) -> None:
