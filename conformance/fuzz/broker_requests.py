@@ -136,6 +136,12 @@ def register_controller(draw: Draw) -> Tree:
     }
 
 
+@drawn(4, "UnregisterController")
+def unregister_controller(draw: Draw) -> Tree:
+    """Unregister another controller, most often one that is registered; sometimes the active one."""
+    return {"controllerId": draw.one(3000, 3001, 3001, 3002, 3002, 7)}
+
+
 @drawn(2, "RemoveRaftVoter")
 def remove_voter(draw: Draw) -> Tree:
     """Update or remove a voter that does not exist."""

@@ -22,8 +22,8 @@ FORWARDED = 0.2
 FORWARDABLE = {
     "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
     "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials",
-    "UpdateFeatures", "UnregisterBroker", "AllocateProducerIds", "CreateDelegationToken", "RenewDelegationToken",
-    "ExpireDelegationToken", "RemoveRaftVoter", "CreateAcls", "DeleteAcls",
+    "UpdateFeatures", "UnregisterBroker", "UnregisterController", "AllocateProducerIds", "CreateDelegationToken",
+    "RenewDelegationToken", "ExpireDelegationToken", "RemoveRaftVoter", "CreateAcls", "DeleteAcls",
 }  # fmt: skip
 ALWAYS_FORWARDED = 0.9
 TOKENS = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"}

@@ -78,6 +78,8 @@ class Model:
                 self.acls.discard(record["id"])
             case "RegisterControllerRecord":
                 self.controllers[record["controllerId"]] = record
+            case "UnregisterControllerRecord":
+                del self.controllers[record["controllerId"]]
             case "DelegationTokenRecord":
                 self.tokens.add(record["tokenId"])
             case "RemoveDelegationTokenRecord":
