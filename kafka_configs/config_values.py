@@ -186,13 +186,14 @@ def _check_version(name: str, value: str, validator: Validator) -> None:
         raise invalid_value(name, value, f"Version {value} is not a valid version")
 
 
-def _check_offset_reset(name: str, value: str, _validator: Validator) -> None:
+def _check_offset_reset(name: str, value: str, validator: Validator) -> None:
     kind, colon, duration = value.partition(":")
     if value in ("earliest", "latest") or (kind == "by_duration" and colon and _is_positive_duration(duration)):
         return
+    seconds = "nS." if validator["says"].startswith("[earliest") else "nS"  # a slip of Kafka 4.0
     why = (
         f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' or of the "
-        "format 'by_duration:<PnDTnHnMn.nS>'."
+        f"format 'by_duration:<PnDTnHnMn.{seconds}>'."
     )
     raise invalid_value(name, value, why)
 

@@ -43,7 +43,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
         ],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in (*ctx.image.features.items(), (KRAFT_VERSION, _kraft_version(ctx)))
+            for name, level in (ctx.image.features | {KRAFT_VERSION: _kraft_version(ctx)}).items()
             if level
         ],
         finalized_features_epoch=ctx.broker.observer.applied_offset,

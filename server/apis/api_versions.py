@@ -29,7 +29,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
     if not is_valid(request, ctx.api_version):
         return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
-    finalized = (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
+    finalized = tuple((controller.image.features | {KRAFT_VERSION: controller.log.kraft_version}).items())
     made_of = (controller.features_epoch, controller.release, finalized)
     kept = controller.offers.get(ctx.api_version)
     if kept is not None and kept[0] is ctx.apis and kept[1] == made_of:

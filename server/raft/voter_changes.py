@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mockraft.releases import Behaviour, release
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
 from mockraft.server.controller.result import ApiError
@@ -63,11 +65,17 @@ def begin_adding(
 ) -> VoterChange:
     """Begin to add a voter; its versions are requested next. ApiError if that is not possible now."""
     voters = _voters_to_change(quorum, "adding", now_ms)
+    if quorum.epoch >= limits.EPOCH_PEER_MAX:
+        # The only voter may still lead; two could not elect one of them again.
+        message = f"Cannot add voter {_shown(quorum, key)}: the leader epoch {quorum.epoch} is too near to the last one"
+        raise ApiError(error_codes.INVALID_REQUEST, message)
     if key.id in voters.nodes:
-        message = f"The voter id for {key} is already part of the set of voters {voters.keys_text()}."
+        known = _shown_all(quorum, voters)
+        message = f"The voter id for {_shown(quorum, key)} is already part of the set of voters {known}."
         raise ApiError(error_codes.DUPLICATE_VOTER, message)
     if not quorum.requests.is_ready(key.id, now_ms):
-        raise ApiError(error_codes.REQUEST_TIMED_OUT, f"New voter {key} is not ready to receive requests")
+        message = f"New voter {_shown(quorum, key)} is not ready to receive requests"
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, message)
     change = VoterChange(key, _deadline_ms(quorum, now_ms), endpoints, ack_when_committed)
     quorum.voter_change = change
     quorum.next_ms = 0
@@ -89,13 +97,13 @@ def newcomer_answered(quorum: Quorum, voter_id: int, response: ApiVersionsRespon
     if found is None or not found.min_version <= level <= found.max_version:
         known = f"(min: {found.min_version}, max: {found.max_version}" if found else "(min: 0, max: 0)"
         message = (
-            f"Aborted add voter operation for {change.key} since the {KRAFT_VERSION} range {known} doesn't support the"
-            f" finalized version {level}"
+            f"Aborted add voter operation for {_shown(quorum, change.key)} since the {KRAFT_VERSION} range {known}"
+            f" doesn't support the finalized version {level}"
         )
         change.finish(quorum, error_codes.INVALID_REQUEST, message)
         return True
     if not quorum.leading.is_caught_up(change.key, now_ms):
-        message = f"Aborted add voter operation for {change.key} since it is lagging behind"
+        message = f"Aborted add voter operation for {_shown(quorum, change.key)} since it is lagging behind"
         change.finish(quorum, error_codes.REQUEST_TIMED_OUT, message)
         return True
     node = VoterNode(change.key, change.endpoints, found.min_version, found.max_version)
@@ -113,7 +121,7 @@ def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
     voters = _voters_to_change(quorum, "removing", now_ms)
     left = voters.removed(key)
     if left is None:
-        message = f"Cannot remove voter {key} from the set of voters {voters.keys_text()}"
+        message = f"Cannot remove voter {_shown(quorum, key)} from the set of voters {_shown_all(quorum, voters)}"
         raise ApiError(error_codes.VOTER_NOT_FOUND, message)
     change = VoterChange(key, _deadline_ms(quorum, now_ms))
     quorum.voter_change = change
@@ -187,6 +195,16 @@ def _voters_to_change(quorum: Quorum, doing: str, now_ms: int) -> VoterSet:
         )
         raise ApiError(error_codes.REQUEST_TIMED_OUT, message)
     return log.voters
+
+
+def _shown(quorum: Quorum, key: ReplicaKey) -> str:
+    """Return a voter as the release's texts show it."""
+    is_plain = release(quorum.config.release).has(Behaviour.DIRECTORY_IDS_ARE_PLAIN)
+    return str(key) if is_plain else key.as_optional()
+
+
+def _shown_all(quorum: Quorum, voters: VoterSet) -> str:
+    return f"[{', '.join(_shown(quorum, node.key) for node in voters.nodes.values())}]"
 
 
 def _append(quorum: Quorum, voters: VoterSet, change: VoterChange | None, now_ms: int) -> None:

@@ -21,7 +21,15 @@ class ReplicaKey(NamedTuple):
 
     def __str__(self) -> str:
         known = self.directory_id != NO_DIRECTORY_ID
-        return f"ReplicaKey(id={self.id}, directoryId={uuids.text_of(self.directory_id) if known else '<undefined>'})"
+        return self._text(uuids.text_of(self.directory_id) if known else "<undefined>")
+
+    def as_optional(self) -> str:
+        """Return the key as texts of Kafka before 4.0 have it."""
+        known = self.directory_id != NO_DIRECTORY_ID
+        return self._text(f"Optional[{uuids.text_of(self.directory_id)}]" if known else "Optional.empty")
+
+    def _text(self, directory: str) -> str:
+        return f"ReplicaKey(id={self.id}, directoryId={directory})"
 
 
 class Election(NamedTuple):

@@ -16,6 +16,7 @@ from mockraft.server.controller.settings.features import (
     ELR_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
+    STREAMS_VERSION,
 )
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, in_timeline_map_order
@@ -61,10 +62,10 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
         keeps_kraft_version = name == KRAFT_VERSION and not controller.release.has(Behaviour.KRAFT_VERSION_STAYS)
         current = kraft_version if name == KRAFT_VERSION else finalized.get(name, 0)
         if keeps_kraft_version and level <= current and not _reason_not_supported(controller, name, level):
-            # To Kafka below 4.1 it is a feature like any other, at level 0, while the log's control records have it.
-            _check(controller, name, level, 0, upgrade_type)
-            if level == 0:
-                records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
+            # To Kafka below 4.1 it is also a feature like any other, while the log's control records have its level.
+            is_read = not controller.release.has(Behaviour.KRAFT_VERSION_RECORDS_ARE_NOT_READ)
+            _check(controller, name, level, finalized.get(name, 0) if is_read else 0, upgrade_type)
+            records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
             continue
         _check(controller, name, level, current, upgrade_type)
         if name == METADATA_VERSION:
@@ -149,6 +150,8 @@ def _check_metadata_version(release: Release, level: int, current: int, upgrade_
 def _check_dependencies(release: Release, name: str, level: int, proposed: Mapping[str, int]) -> None:
     feature = release.features.get(name)
     if feature is None and not release.has(Behaviour.FEATURES_FAIL_TOGETHER):
+        return
+    if (name, level) == (STREAMS_VERSION, 0) and release.has(Behaviour.STREAMS_VERSION_IS_KNOWN):
         return
     if feature is None:
         raise _invalid(name, level, f"Feature {name} not found.")

@@ -18,6 +18,7 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
+STREAMS_VERSION: Final = "streams.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 METADATA_VERSION_MIN: Final = 7

@@ -2,6 +2,7 @@ import re
 from typing import Any
 
 import pytest
+from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_PEER_MAX
 from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode
 from mockraft.server.controller.result import ApiError
@@ -96,6 +97,24 @@ def test_a_newcomer_that_lags_behind_is_not_added(new_node: Any) -> None:
     change, asked = begin(node)
     node.answer(asked, versions())
     assert change.result == (TIMED_OUT, f"Aborted add voter operation for {NEW} since it is lagging behind")
+
+
+@pytest.mark.parametrize("epoch", [EPOCH_PEER_MAX - 1, EPOCH_PEER_MAX, EPOCH_PEER_MAX + 9, EPOCH_MAX - 1])
+def test_second_voter_is_added_only_while_two_could_still_elect_one(new_node: Any, epoch: int) -> None:
+    node = new_node(voters=1)
+    node.raft.to_unattached(epoch - 1, node.now_ms)
+    node.poll_at_deadline()
+    assert (node.raft.is_leader, node.raft.epoch) == (True, epoch)
+    node.raft.fetched(NEW, node.log.end_offset, node.now_ms)
+    if epoch < EPOCH_PEER_MAX:
+        _, asked = begin(node)
+        node.answer(asked, versions())
+        assert list(node.raft.voters.nodes) == [1, 7]
+        return
+    refused = refusal(node)
+    assert refused.error_code == error_codes.INVALID_REQUEST
+    assert f"the leader epoch {epoch} is too near to the last one" in str(refused.message)
+    assert (node.raft.is_leader, node.raft.voter_change, list(node.raft.voters.nodes)) == (True, None, [1])
 
 
 def test_one_change_at_a_time(alone: Any) -> None:
