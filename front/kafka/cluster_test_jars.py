@@ -16,12 +16,14 @@ from mockraft.kafka.jars import (
     Artifact,
     KafkaUnavailableError,
     copy_artifacts,
+    jars_directory,
     java,
     made_once,
 )
+from mockraft.kafka.moved_classes import adapt
 
 TEST_CLASSES_VERSION = "4.3.1"
-"""The newest Kafka release that has its test classes on Maven; newer releases run those, as far as they link."""
+"""The newest Kafka release that has its test classes on Maven; newer releases run those, see `moved_classes`."""
 
 _HARNESS = "kafka-test-common-runtime"
 _MOCKITO_VERSION = "5.20.0"
@@ -52,7 +54,8 @@ def cluster_test_jars(version: str, progress: Callable[[str], None] | None = Non
     """
     wanted = _wanted(version)
     digest = hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
-    name = f"kafka-{version}-cluster-test-jars-{digest}"
+    adapted = "" if version == TEST_CLASSES_VERSION else "-adapted"
+    name = f"kafka-{version}-cluster-test-jars-{digest}{adapted}"
     return made_once(name, lambda target: _fetch(wanted, target, progress or (lambda line: None)))
 
 
@@ -85,6 +88,11 @@ def _fetch(wanted: list[Artifact], target: Path, progress: Callable[[str], None]
             errors = copy_artifacts([*wanted, console], Path(folder), jars, progress)
         if errors or not jars.is_dir():
             raise KafkaUnavailableError(f"Maven could not fetch Kafka {harness.version}'s test harness: {errors}")
+        if harness.version != TEST_CLASSES_VERSION:
+            older = jars_directory(TEST_CLASSES_VERSION).glob("kafka*.jar")
+            tests = sorted(jars.glob("kafka*-test.jar"))
+            newer = [each for each in jars.glob("kafka*.jar") if each not in tests]
+            adapt(tests, older, newer, jars / f"kafka-rest-{TEST_CLASSES_VERSION}.jar")
         jars.rename(target)
 
 
