@@ -85,15 +85,16 @@ def test_pytest_mockraft_has_no_module_and_needs_its_own_minor_version(packages:
     assert f"mockraft~={version()}" in metadata(wheel).get_all("Requires-Dist", [])
 
 
-def test_page_lists_each_extra_with_its_packages() -> None:
-    page = (ROOT / "docs/reference/installation.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", page, re.MULTILINE)
+def test_pages_list_each_extra_with_its_packages() -> None:
     extras = {
         name: sorted(re.split(r"[^\w-]", requirement)[0] for requirement in requirements)
         for name, requirements in PYPROJECT["project"]["optional-dependencies"].items()
     }
     extras["spark"].remove("mockraft")
+    page, readme = (ROOT / "docs/reference/installation.md").read_text(), (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", page, re.MULTILINE)
     assert {name: sorted(packages.split(", ")) for name, packages in rows} == extras
+    assert re.findall(r"^\| `(\w+)` \| [^|]* \|$", readme, re.MULTILINE) == list(extras)
     assert PROGRAMS.keys() == extras.keys()
 
 

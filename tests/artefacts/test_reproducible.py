@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ..budgets import soak
-from .conftest import build_elsewhere, build_here
+from .conftest import ROOT, build_elsewhere, build_here
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -28,3 +31,13 @@ def test_another_part_is_the_same_from_another_folder_umask_and_time_zone(part: 
     here, elsewhere = contents(build_here(tmp_path / "here", part)), contents(build_elsewhere(tmp_path, part))
     assert len(here) == 2
     assert here == elsewhere
+
+
+@pytest.mark.parametrize(("ci", "code"), [("false", 0), ("true", 1)])
+def test_without_a_docker_engine_one_line_names_it_and_only_ci_fails(ci: str, code: int, tmp_path: Path) -> None:
+    settings = {**os.environ, "CI": ci, "DOCKER_HOST": f"unix://{tmp_path}/none"}
+    command = [sys.executable, "-m", "tests.artefacts", "image", "--out", str(tmp_path / "dist")]
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.splitlines()[-1] == "image     left out: no Docker engine answers (`docker info`)"
+    assert contents(tmp_path / "dist") == {"SHA256SUMS": b""}
