@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from .build import Build, NotAtHandError
 
 BASE = "python:3.13-slim"
+OWN_LAYERS = 1
+"""Layers that the last stage of the Dockerfile adds to its base."""
 _KEPT = ("architecture", "config", "history", "os", "rootfs", "variant")
 
 
@@ -26,20 +28,31 @@ def build(build: Build) -> None:
     except (OSError, subprocess.CalledProcessError):
         raise NotAtHandError("no Docker engine answers (`docker info`)") from None
     name = build.name.replace("-", ":", 1)
-    base, epoch_s = build.base_image, build.epoch_s
-    arguments = ("--build-arg", f"BASE={base}", "--build-arg", f"SOURCE_DATE_EPOCH={epoch_s}", "--network", "host")
-    build.run("docker", "build", "--no-cache", *arguments, "--file", "docker/Dockerfile", "--tag", name, ".")
-    layers = int(build.run("docker", "image", "inspect", "--format", "{{len .RootFS.Layers}}", base))
+    base = f"BASE={build.base_image}"
+    build.run(
+        "docker",
+        "build",
+        "--no-cache",
+        "--network",
+        "host",
+        "--build-arg",
+        base,
+        "--file",
+        "docker/Dockerfile",
+        "--tag",
+        name,
+        ".",
+    )
     saved = build.folder / "image.tar"
     build.run("docker", "save", "--output", saved, name)
     with tarfile.open(saved) as archive, tarfile.open(build.target / f"{build.name}-image.tar", "w") as written:
-        _write_again(archive, written, epoch_s, layers)
+        _write_again(archive, written, build.epoch_s)
 
 
-def _write_again(archive: tarfile.TarFile, written: tarfile.TarFile, epoch_s: int, base_layers: int) -> None:
+def _write_again(archive: tarfile.TarFile, written: tarfile.TarFile, epoch_s: int) -> None:
     (manifest,) = json.loads(_read(archive, "manifest.json"))
     layers = [_read(archive, name) for name in manifest["Layers"]]
-    layers[base_layers:] = [_with_one_time(layer, epoch_s) for layer in layers[base_layers:]]
+    layers[-OWN_LAYERS:] = [_with_one_time(layer, epoch_s) for layer in layers[-OWN_LAYERS:]]
     names = [hashlib.sha256(layer).hexdigest() for layer in layers]
 
     config = json.loads(_read(archive, manifest["Config"]))
@@ -48,10 +61,10 @@ def _write_again(archive: tarfile.TarFile, written: tarfile.TarFile, epoch_s: in
     config["rootfs"]["diff_ids"] = [f"sha256:{name}" for name in names]
     # The number of the image before the last step, in which the clock is too.
     config["config"].pop("Image", None)
-    in_base = 0
+    number = 0
     for step in config["history"]:
-        in_base += not step.get("empty_layer")
-        if in_base > base_layers:
+        number += not step.get("empty_layer")
+        if number > len(layers) - OWN_LAYERS:
             step["created"] = config["created"]
     content = json.dumps(config, sort_keys=True).encode()
 
