@@ -6,6 +6,7 @@ is written anew with the build's time instead. Layers of the base image are left
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -28,21 +29,8 @@ def build(build: Build) -> None:
     except (OSError, subprocess.CalledProcessError):
         raise NotAtHandError("no Docker engine answers (`docker info`)") from None
     name = build.name.replace("-", ":", 1)
-    base = f"BASE={build.base_image}"
-    build.run(
-        "docker",
-        "build",
-        "--no-cache",
-        "--network",
-        "host",
-        "--build-arg",
-        base,
-        "--file",
-        "docker/Dockerfile",
-        "--tag",
-        name,
-        ".",
-    )
+    options = ("--no-cache", "--network", "host", "--build-arg", f"BASE={build.base_image}")
+    build.run("docker", "build", *options, "--file", "docker/Dockerfile", "--tag", name, ".")
     saved = build.folder / "image.tar"
     build.run("docker", "save", "--output", saved, name)
     with tarfile.open(saved) as archive, tarfile.open(build.target / f"{build.name}-image.tar", "w") as written:
@@ -51,7 +39,7 @@ def build(build: Build) -> None:
 
 def _write_again(archive: tarfile.TarFile, written: tarfile.TarFile, epoch_s: int) -> None:
     (manifest,) = json.loads(_read(archive, "manifest.json"))
-    layers = [_read(archive, name) for name in manifest["Layers"]]
+    layers = [_uncompressed(_read(archive, name)) for name in manifest["Layers"]]
     layers[-OWN_LAYERS:] = [_with_one_time(layer, epoch_s) for layer in layers[-OWN_LAYERS:]]
     names = [hashlib.sha256(layer).hexdigest() for layer in layers]
 
@@ -82,6 +70,11 @@ def _read(archive: tarfile.TarFile, name: str) -> bytes:
     file = archive.extractfile(name)
     assert file is not None, name
     return file.read()
+
+
+def _uncompressed(layer: bytes) -> bytes:
+    """Return a layer as a tar file: Docker's containerd store saves it compressed."""
+    return gzip.decompress(layer) if layer.startswith(b"\x1f\x8b") else layer
 
 
 def _with_one_time(layer: bytes, epoch_s: int) -> bytes:
