@@ -56,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if unknown := sorted({*options.parts} - PARTS.keys()):
         parser.error(f"{unknown[0]!r} is no part; the parts are {', '.join(PARTS)}")
-    shutil.rmtree(options.out, ignore_errors=True)
+    if options.out.exists():
+        if any(options.out.iterdir()) and not (options.out / "SHA256SUMS").is_file():
+            parser.error(f"{options.out} has other files: name a folder that is empty, new, or of an earlier make dist")
+        shutil.rmtree(options.out)
     options.out.mkdir(parents=True)
     if changed := uncommitted(ROOT):
         print(f"not committed, and built in: {', '.join(changed[:5])}{' …' if changed[5:] else ''}")

@@ -32,17 +32,5 @@ def _build_package(build: Build, project: Path) -> None:
 
 
 def _uv_build(build: Build, kind: str, source: Path, target: Path) -> None:
-    constraints = build.source / "constraints.txt"
-    build.python(
-        "uv",
-        "build",
-        kind,
-        source,
-        "--out-dir",
-        target,
-        "--no-create-gitignore",
-        "--build-constraints",
-        constraints,
-        "--python",
-        sys.executable,
-    )
+    options = ("--no-create-gitignore", "--build-constraints", build.source / "constraints.txt")
+    build.python("uv", "build", kind, source, "--out-dir", target, *options, "--python", sys.executable)

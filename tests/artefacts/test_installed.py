@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,16 @@ def test_package_works_in_an_empty_environment(
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["mockraft.pytest_plugin"]')
     assert " 1 passed in " in run(programs / "python", "-m", "pytest", "test_readme.py", cwd=tmp_path)
     run(sys.executable, "-m", "uv", "pip", "check", "--python", programs / "python", cwd=tmp_path)
+
+
+@soak
+def test_program_of_an_extra_fails_without_it(packages: Path, environment: Callable[..., Path], tmp_path: Path) -> None:
+    python = environment(only(packages, "mockraft-*.whl")) / "python"
+    codes = {
+        extra: subprocess.run([python, "-c", f"import sys{program}"], cwd=tmp_path, check=False).returncode
+        for extra, program in PROGRAMS.items()
+    }
+    assert codes == dict.fromkeys(PROGRAMS, 1)
 
 
 @soak
