@@ -41,6 +41,7 @@ def test_package_index_shows_licence_description_and_addresses(package: str, pac
     assert fields["License-Expression"] == "Apache-2.0"
     assert fields.get_all("License-File", [])[0] == "LICENSE"
     assert fields["Description-Content-Type"] == "text/markdown"
+    assert re.findall(r"\]\((?!https://)[^)]+\)", str(fields.get_payload())) == [], "a package index has no other files"
     addresses = dict(line.split(", ") for line in fields.get_all("Project-URL", []))
     assert addresses.keys() == {"Homepage", "Documentation", "Changelog", "Issues", "Source"}
     assert all(address.startswith(ADDRESS) for address in addresses.values())
