@@ -92,7 +92,7 @@ async def test_told_to_stay_it_is_down_until_a_write_succeeds(serve: Callable[..
     wait_until(lambda: served.health()[0] == 503, DEADLINE_S, "an unhealthy controller")
     assert "File too large" in served.health()[1]
     assert (await ask(served.bootstrap, DescribeClusterRequest(endpoint_type=2))).controller_id == 3000
-    wait_until(lambda: "cannot continue" in _error_line(served.process), DEADLINE_S, "its line in the log")
+    wait_until(lambda: "writes are refused until one succeeds" in _error_line(served.process), DEADLINE_S, "its line")
     assert served.process.poll() is None
     served.empty_disk()
     wait_until(lambda: served.health() == (200, "up"), DEADLINE_S, "a healthy controller")

@@ -223,9 +223,10 @@ async def _until_failed(double: Double, stopped: asyncio.Event, *, stays: bool) 
         failure = double.quorum_failure
         checks = checks + 1 if failure is not None else 0
         if checks == FAILURE_CHECKS:
-            _log.error("the controller cannot continue: %s", failure)
             if not stays:
+                _log.error("the controller cannot continue: %s", failure)
                 return failure
+            _log.error("writes are refused until one succeeds (--stay-after-failure): %s", failure)
     return None
 
 

@@ -50,6 +50,10 @@ class StorageError(ApiError):
     def __init__(self, message: str) -> None:
         super().__init__(error_codes.KAFKA_STORAGE_ERROR, message)
 
+    def __str__(self) -> str:
+        """Return the message alone: at start it is part of a DataDirError."""
+        return str(self.message)
+
 
 class DataDir:
     """An open and locked data directory of one controller."""

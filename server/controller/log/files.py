@@ -27,7 +27,8 @@ _LOGGER = logging.getLogger(__name__)
 class LogFiles:
     """The open `data_dir` of a controller; `path` is the partition's. `election` is read from quorum-state.
 
-    `failure` is the reason why a file could not be written, None again after a successful append.
+    `failure` is the reason why a file could not be written, None again after a successful append. It is the first one
+    that stops writes: leader-epoch-checkpoint, which is harmless, may fail before and after it on a full disk.
     """
 
     def __init__(self, config: ControllerConfig, rng: random.Random) -> None:
@@ -35,6 +36,7 @@ class LogFiles:
         assert config.data_dir is not None
         self._config = config
         self.failure: str | None = None
+        self._writes_stopped = False
         self.data_dir = DataDir(
             config.data_dir, config.cluster_id, config.node_id, rng, directory_id=config.initial_directory_id
         )
@@ -59,16 +61,16 @@ class LogFiles:
             )
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Keep the reason of a failed write as `failure`, and log the first. StorageError for any OSError."""
+    def writing(self, *, stops_writes: bool = True) -> Iterator[None]:
+        """Keep the reason of a failed write as `failure`, and log it once. StorageError for any OSError."""
         try:
             yield
         except (OSError, StorageError) as error:
             message = error.message if isinstance(error, StorageError) else None
             message = message or f"{self.path}: cannot be written: {error}"
-            if self.failure is None:
+            if self.failure is None or (stops_writes and not self._writes_stopped):
                 _LOGGER.error("%s", message)
-            self.failure = message
+                self.failure, self._writes_stopped = message, stops_writes
             raise StorageError(message) from error
 
     def append(self, data: bytes, base_offset: int) -> None:
@@ -88,11 +90,11 @@ class LogFiles:
 
     def save_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
         """Write leader-epoch-checkpoint. It repeats what the log has: if this fails, the next append does it again."""
-        with suppress(StorageError), self.writing():
+        with suppress(StorageError), self.writing(stops_writes=False):
             self.data_dir.write_leader_epochs(epochs)
             if self.failure is not None:
                 _LOGGER.info("%s: can be written again", self.path)
-            self.failure = None
+            self.failure, self._writes_stopped = None, False
 
     def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
         """Raise DataDirError if the log is known to have been longer than `end_offset`."""

@@ -1,72 +1,21 @@
-"""A log with a data dir: its contents after a restart, a crash at any byte, a full disk, and its refusals."""
+"""A log with a data dir: its contents after a restart, a crash at any byte, and its refusals."""
 
-import dataclasses
-import errno
 import os
 import random
-import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.result import ControllerResult
-from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
 
 from ....conftest import Cluster
-from .conftest import topic, topics_among
+from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among
 
 HEAD_END = 12
-FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
-
-Open = Callable[..., MetadataLog]
-
-
-def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
-    log = Raft.open(config, now_ms, random.Random(seed)).log
-    if not any(log.records()):
-        log.append(log.bootstrap_records(), now_ms)
-    return log
-
-
-def full_disk(*_: object) -> int:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.fixture
-def reopen(tmp_path: Path) -> Any:
-    """Close the log that this opened before and open the data dir again."""
-    config = ControllerConfig(data_dir=tmp_path / "data")
-    logs: list[MetadataLog] = []
-
-    def open_again(seed: int = 1, **options: Any) -> MetadataLog:
-        while logs:
-            logs.pop().close()
-        logs.append(led(dataclasses.replace(config, **options), 1000 * (len(logs) + 1), seed))
-        return logs[-1]
-
-    yield open_again
-    while logs:
-        logs.pop().close()
-
-
-def crashed(log: MetadataLog, to: Path) -> Path:
-    """The data dir as a kill -9 would leave it now."""
-    assert log.config.data_dir is not None
-    shutil.rmtree(to, ignore_errors=True)
-    shutil.copytree(log.config.data_dir, to)
-    return to
-
-
-def started_in(data_dir: Path, **options: Any) -> MetadataLog:
-    return led(ControllerConfig(data_dir=data_dir, **options), 9000, 3)
 
 
 def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
@@ -124,74 +73,6 @@ def test_crash_at_any_byte_of_the_first_start_starts_empty(reopen: Open, tmp_pat
         again = started_in(copy)
         assert [at for _, at in again.records()] == [at for _, at in log.records()]
         again.close()
-
-
-def test_a_full_disk_refuses_the_write_and_keeps_the_log(
-    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = reopen()
-    log.append([topic(1)], 2000)
-    end_offset, held = log.end_offset, log.read(0, 1 << 30)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", full_disk)
-        with pytest.raises(StorageError, match="No space left"):
-            log.append([topic(2)], 3000)
-        assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
-        assert "No space left" in str(log.failure)
-    log.append([topic(3)], 4000)
-    assert log.failure is None
-    assert topics_among(started_in(crashed(log, tmp_path / "crashed"))) == ["topic-1", "topic-3"]
-
-
-@pytest.mark.parametrize("name", ["quorum-state", "leader-epoch-checkpoint"])
-def test_a_small_file_that_cannot_be_written_is_the_failure_until_an_append_succeeds(
-    reopen: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
-) -> None:
-    log = reopen()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full_disk)
-        for _ in range(3):
-            if name == "quorum-state":
-                with pytest.raises(StorageError, match="No space left"):
-                    log.save_election(Election(7, None))
-            else:
-                log.leader_epoch += 1
-                log.append([topic(log.leader_epoch)], 2000)
-            assert log.failure is not None
-            assert f"{name}: cannot be written: [Errno 28] No space left" in log.failure
-    assert log.election.epoch == 1
-    assert caplog.text.count("cannot be written") == 1, "reported once"
-    log.append([topic(9)], 3000)
-    assert log.failure is None
-    epochs = [1] if name == "quorum-state" else [1, 2, 3, 4]
-    assert log.config.data_dir is not None
-    saved = (log.config.data_dir / "__cluster_metadata-0" / "leader-epoch-checkpoint").read_text().splitlines()[2:]
-    assert [int(line.split()[0]) for line in saved] == epochs
-
-
-def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", full_disk)
-        with pytest.raises(DataDirError, match="No space left"):
-            started_in(tmp_path)
-    started_in(tmp_path).close()
-
-
-def test_snapshot_that_cannot_be_written_is_retried_later(
-    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    log = reopen(metadata_log_max_record_bytes_between_snapshots=1)
-    log.append([topic(1)], 2000)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full_disk)
-        assert log.write_snapshot([topic(1)], 3000) is None
-    assert "cannot be written: [Errno 28] No space left" in caplog.text
-    assert not list(tmp_path.rglob("*.checkpoint*"))
-    assert log.snapshot_due(3000) is None
-    assert log.snapshot_due(63_000) is not None
-    assert log.write_snapshot([topic(1)], 63_000) == SnapshotId(log.end_offset, 1)
 
 
 def with_snapshot(log: MetadataLog, now_ms: int = 3000) -> SnapshotId:
