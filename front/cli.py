@@ -7,6 +7,7 @@ listens; Typer is imported for every other command, for help and for error messa
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -59,7 +60,11 @@ def _serve(options: dict[str, object]) -> NoReturn:
     from mockraft.commands.serve.options import OptionError
 
     try:
-        sys.exit(run(options))
+        code = run(options)
+        # Everything is written. To free the objects of a thousand brokers one by one takes a second.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     except OptionError as error:
         wrong = error
 

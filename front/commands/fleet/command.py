@@ -14,7 +14,7 @@ import typer
 from mockraft.commands.broker.options import RunOptions
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
-from mockraft.commands.refusals import blaming, client_security, end_without
+from mockraft.commands.refusals import blaming, client_security, end
 from mockraft.commands.run.command import is_live
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
     try:
         from mockraft.commands.fleet.plot import draw
     except ModuleNotFoundError as error:
-        end_without("fleet --plot", error.name, "bench")
+        about = f"--plot needs {error.name}, which is not installed: pip install {error.name}"
+        end("fleet", about, ExitCode.MISSING)
     with _open_for_writing(path, "--plot"):
         return lambda summary: draw(summary, path)
