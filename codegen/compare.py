@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         return 2
     found = compare(old, new)
     if options.json:
-        print(json.dumps([each._asdict() for each in found], indent=1, ensure_ascii=False))
+        print(json.dumps([each.as_tree() for each in found], indent=1, ensure_ascii=False))
         return 0
     for line in as_text(found):
         print(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mockraft.releases.release import MetadataVersion, Release
 
@@ -15,28 +15,38 @@ LINE_LENGTH = 120
 NONE = "—"
 """Text of a value that a release does not have."""
 
+RULE = "rule"
+
 TITLES = {
-    "rule": "Rules",
+    RULE: "Rules",
     "spec": "Message specs",
     "api": "APIs on the controller's listener",
     "feature": "Features",
     "metadata.version": "Metadata versions",
-    "config": "Configuration",
     "error": "Errors",
+    "config": "Configuration",
 }
 """Kinds of changes in their order, with a title."""
 
 _TABLES = {"topic": "topic", "broker": "broker", "group": "group", "client_metrics": "client metrics"}
-_PARTS = ("type", "default", "validator", "internal", "update_mode")
+_PART_LENGTH = 160
+"""Characters of a part of a key's description; of a longer one the ends are shown."""
 
 
 class Change(NamedTuple):
-    """One change: its kind (a key of TITLES), its subject, and the value of the older and of the newer release."""
+    """One change: its kind (a key of TITLES), its subject, and the value of the older and of the newer release.
+
+    A rule has no values: `since` is the release that it came with.
+    """
 
     kind: str
     what: str
     before: str
     since: str
+
+    def as_tree(self) -> dict[str, str | None]:
+        """Return plain data for JSON: a value that a release does not have is None."""
+        return {key: None if value == NONE else value for key, value in self._asdict().items()}
 
 
 def as_text(found: Sequence[Change]) -> Iterator[str]:
@@ -47,24 +57,32 @@ def as_text(found: Sequence[Change]) -> Iterator[str]:
             yield f"{title} ({len(of_kind)})"
         for each in of_kind:
             line = f"  {each.what}: {each.before} → {each.since}"
-            yield from (
-                [line] if len(line) <= LINE_LENGTH else (f"  {each.what}", f"    {each.before}", f"  → {each.since}")
-            )
+            if kind == RULE:
+                yield f"  {each.what}, since {each.since}"
+            elif len(line) <= LINE_LENGTH:
+                yield line
+            else:
+                yield from (f"  {each.what}", f"    {each.before}", f"  → {each.since}")
 
 
 def as_markdown(found: Sequence[Change], old: str, new: str) -> str:
-    """Return a table for each kind of change, with the names of the releases above its columns."""
-    tables = []
+    """Return a list of the rules, and a table for each other kind of change, with the releases above its columns."""
+    parts = []
     for kind, title in TITLES.items():
-        rows = [f"| {each.what} | {each.before} | {each.since} |" for each in found if each.kind == kind]
-        if rows:
-            tables.append("\n".join([f"| {title} | {old} | {new} |", "| --- | --- | --- |", *rows]) + "\n")
-    return "\n".join(tables)
+        of_kind = [each for each in found if each.kind == kind]
+        if kind == RULE:
+            lines = [f"{title}:\n", *(f"- {each.what}" for each in of_kind)]
+        else:
+            rows = [f"| {each.what} | {each.before} | {each.since} |" for each in of_kind]
+            lines = [f"| {title} | {old} | {new} |", "| --- | --- | --- |", *rows]
+        if of_kind:
+            parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 def fact_changes(old: Release, new: Release) -> list[Change]:
     """Return every difference between the classes of two releases; message specs and rules are not among them."""
-    kinds = (_api_changes, _feature_changes, _metadata_version_changes, _config_changes, _error_changes)
+    kinds = (_api_changes, _feature_changes, _metadata_version_changes, _error_changes, _config_changes)
     return [change for of_kind in kinds for change in of_kind(old, new)]
 
 
@@ -141,15 +159,49 @@ def _config_changes(old: Release, new: Release) -> Iterator[Change]:
             yield from changed("config", f"{title}: `{name}`", *_compared([each.get(name) for each in rows]))
 
 
-def _compared(rows: list[Mapping[str, object] | None]) -> list[str]:
-    """Return what differs between two rows; of a new or a dropped key its default."""
-    known = [row for row in rows if row is not None]
-    parts = [part for part in _PARTS if len(known) == 2 and known[0].get(part) != known[1].get(part)] or ["default"]
-    return [NONE if row is None else ", ".join(f"{part} {_value(row.get(part))}" for part in parts) for row in rows]
+def _compared(rows: list[Mapping[str, Any] | None]) -> list[str]:
+    """Return what differs between two rows, in words; of a new or a dropped key its default."""
+    old, new = rows
+    if old is None or new is None:
+        return [NONE if row is None else f"default {_value(row.get('default'))}" for row in rows]
+    parts = [_shortened(*pair) for pair in zip(_row_words(old), _row_words(new), strict=True) if pair[0] != pair[1]]
+    return [", ".join(pair[side] for pair in parts) for side in (0, 1)]
+
+
+def _shortened(old: str, new: str) -> tuple[str, str]:
+    """Leave out the middle of long texts, unless it is what differs."""
+    cut = [text if len(text) <= _PART_LENGTH else f"{text[:30].strip()} … {text[-30:].strip()}" for text in (old, new)]
+    return (old, new) if cut[0] == cut[1] else (cut[0], cut[1])
+
+
+def _row_words(row: Mapping[str, Any]) -> list[str]:
+    return [
+        str(row["type"]),
+        f"default {_value(row.get('default'))}",
+        _validator_words(row.get("validator")),
+        "internal" if row.get("internal") else "public",
+        row.get("update_mode") or "read-only",
+    ]
 
 
 def _value(of: object) -> str:
     return json.dumps(of) if of in (None, "") or not isinstance(of, str) else of
+
+
+def _validator_words(of: Mapping[str, Any] | None) -> str:
+    """Return the values that a validator allows, without the class that checks them."""
+    if of is None:
+        return "any value"
+    if of["kind"] == "Range":
+        low, high = of["min"], of["max"]
+        return f"at least {low}" if high is None else f"at most {high}" if low is None else f"{low} to {high}"
+    if "values" not in of:
+        return str(of["says"])
+    values = ", ".join(of["values"]) or "any values"
+    if of["kind"] == "ValidString":
+        return f"one of {values}"
+    refused = [word for word in ("empty", "null") if not of[f"{word}_allowed"]]
+    return f"list of {values}{''.join(f', not {word}' for word in refused)}"
 
 
 def _error_changes(old: Release, new: Release) -> Iterator[Change]:

@@ -18,7 +18,9 @@ from mockraft.conformance import baseline
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.verdicts import Run
 from mockraft.releases import Release
+from mockraft.wire import error_codes
 
+OBSERVED = "observed"
 _WIDTH = 200
 _ABSENT = "—"
 _RECORDS = "records"
@@ -90,30 +92,40 @@ def _identity(found: Observed) -> object:
     return found[1:]
 
 
-def as_text(found: Sequence[Observed]) -> Iterator[str]:
+def as_text(found: Sequence[Observed], old: str, new: str) -> Iterator[str]:
     """Yield the lines of a terminal."""
+    width = max(len(old), len(new))
     yield f"Observed on Kafka's own controllers ({len(found)})"
     for each in found:
         yield f"  {each.case}"
         yield f"    {each.api} {_cut(each.request)}"
         for field, before, since in each.differences:
             yield f"      {field}"
-            yield f"        before  {_cut(before)}"
-            yield f"        since   {_cut(since)}"
+            yield f"        {old:{width}}  {_cut(_named(field, before))}"
+            yield f"        {new:{width}}  {_cut(_named(field, since))}"
 
 
 def as_trees(found: Sequence[Observed]) -> list[Tree]:
-    """Return plain data for JSON: `before` and `since` map a field to its value."""
+    """Return plain data for JSON: `before` and `since` map a field to its value, None if it is not there."""
     return [
         {
-            "kind": "observed",
+            "kind": OBSERVED,
             "what": each.case,
             "request": f"{each.api} {each.request}",
-            "before": {field: before for field, before, _ in each.differences},
-            "since": {field: since for field, _, since in each.differences},
+            "before": {field: _or_none(before) for field, before, _ in each.differences},
+            "since": {field: _or_none(since) for field, _, since in each.differences},
         }
         for each in found
     ]
+
+
+def _or_none(value: str) -> str | None:
+    return None if value == _ABSENT else value
+
+
+def _named(field: str, value: str) -> str:
+    """Return a value, an error code with Kafka's name: `35 UNSUPPORTED_VERSION`."""
+    return f"{value} {error_codes.name(int(value))}" if field.endswith("rrorCode") and value != _ABSENT else value
 
 
 def as_rows(found: Sequence[Observed], old: str, new: str) -> str:
@@ -122,8 +134,8 @@ def as_rows(found: Sequence[Observed], old: str, new: str) -> str:
         return ""
     rows = [f"| Observed | {old} | {new} |", "| --- | --- | --- |"]
     for each in found:
-        before = "<br>".join(f"{field}: {_code(value)}" for field, value, _ in each.differences)
-        since = "<br>".join(f"{field}: {_code(value)}" for field, _, value in each.differences)
+        before = "<br>".join(f"{field}: {_code(_named(field, value))}" for field, value, _ in each.differences)
+        since = "<br>".join(f"{field}: {_code(_named(field, value))}" for field, _, value in each.differences)
         rows.append(f"| {each.case}:<br>{_code(f'{each.api} {each.request}')} | {before} | {since} |")
     return "\n".join(rows) + "\n"
 

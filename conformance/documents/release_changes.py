@@ -1,21 +1,32 @@
 """Changes of the controller between two Kafka releases, from what is known of both.
 
 APIs, features, configuration keys and error codes are read from the releases' own classes; rules are those that the
-conformance suite was found to need, with the cases that show them: each ran on Kafka's own controllers.
+conformance suite was found to need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
-from mockraft.conformance import baseline
-from mockraft.conformance.documents.observed import as_rows, observed
-from mockraft.conformance.suite import all_cases
-from mockraft.conformance.verdicts import Outcome
+from mockraft.conformance.documents.observed import OBSERVED, Observed, as_rows, observed
+from mockraft.conformance.documents.observed import as_text as observed_as_text
 from mockraft.releases import SUPPORTED, Behaviour, Release, release
-from mockraft.releases.changes import NONE, Change, fact_changes
+from mockraft.releases.changes import NONE, RULE, Change, fact_changes
 from mockraft.releases.changes import as_markdown as tables
+from mockraft.releases.changes import as_text as facts_as_text
+
+KINDS = {
+    RULE: "rules",
+    OBSERVED: "observed answers",
+    "api": "APIs",
+    "feature": "features",
+    "metadata.version": "metadata versions",
+    "error": "errors",
+    "config": "configuration keys",
+}
+"""The kinds of changes in their order, in the plural."""
 
 
 def changes(old: Release, new: Release) -> list[Change]:
@@ -26,16 +37,27 @@ def changes(old: Release, new: Release) -> list[Change]:
 
 
 def _rules(old: Release, new: Release) -> Iterator[Change]:
-    """Yield the rules that only the newer release has; Kafka's own controllers passed the cases."""
-    passed = [
-        {each.name for each in baseline.read(f"kafka-{of.kafka_version}").verdicts if each.outcome is Outcome.PASSED}
-        for of in (old, new)
-    ]
+    """Yield the rules that only the newer release has."""
     for rule in Behaviour:
         if new.has(rule) and not old.has(rule):
-            before = [case.name for case in all_cases() if case.lacks is rule and case.name in passed[0]]
-            since = [case.name for case in all_cases() if case.has is rule and case.name in passed[1]]
-            yield Change("rule", rule.rule, "; ".join(before) or NONE, "; ".join(since) or NONE)
+            yield Change(RULE, rule.rule, NONE, rule.since)
+
+
+def select(kind: str, found: Sequence[Change], answers: Sequence[Observed]) -> tuple[list[Change], list[Observed]]:
+    """Return the changes and the answers of one kind of KINDS."""
+    return [each for each in found if each.kind == kind], [*answers] if kind == OBSERVED else []
+
+
+def as_text(found: Sequence[Change], answers: Sequence[Observed], old: str, new: str) -> Iterator[str]:
+    """Yield the lines of a terminal: the counts, the rules, the observed answers, and the other kinds of changes."""
+    counts = Counter([each.kind for each in found] + [OBSERVED] * len(answers))
+    yield f"What the controller of Kafka {new} does differently from that of Kafka {old} ({NONE}: not there):"
+    yield "  " + (", ".join(f"{counts[kind]} {KINDS[kind]}" for kind in KINDS if counts[kind]) or "nothing")
+    rules = [each for each in found if each.kind == RULE]
+    others = [each for each in found if each.kind != RULE]
+    parts = (facts_as_text(rules), observed_as_text(answers, old, new) if answers else (), facts_as_text(others))
+    for line in chain.from_iterable(parts):
+        yield from ("", line) if not line.startswith(" ") else (line,)
 
 
 def as_markdown() -> str:

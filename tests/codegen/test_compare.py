@@ -103,15 +103,10 @@ def test_lists_specs_apis_features_levels_configs_and_errors(releases: tuple[Pat
         ("metadata.version", "8: hats", "yes", "no"),
         ("metadata.version", "8: hat.version of a new log", "0", "1"),
         ("metadata.version", "9", NONE, "1.1-IV0, unstable"),
-        (
-            "config",
-            "topic: `loudness`",
-            'validator {"kind": "Range", "min": 0, "max": 9}',
-            'validator {"kind": "Range", "min": 0, "max": 11}',
-        ),
-        ("config", "broker: `hats`", NONE, "default null"),
         ("error", "1", "TOO_LOUD: Too loud.", NONE),
         ("error", "2", NONE, "SHY: "),
+        ("config", "topic: `loudness`", "0 to 9", "0 to 11"),
+        ("config", "broker: `hats`", NONE, "default null"),
     ]
 
 
@@ -141,6 +136,42 @@ def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.Capt
     assert main([str(releases[0]), str(releases[1]), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found[6] == {"kind": "api", "what": "Greet", "before": "0 to 1", "since": "0 to 2"}
+    assert found[4] == {"kind": "spec", "what": "NodRequest", "before": None, "since": "versions 0-1"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"kind": "", "says": "1 or -1"}, {"kind": "LambdaValidator", "says": "1 or -1"}, []),
+        ({"kind": "Range", "min": 1, "max": None}, None, ["at least 1", "any value"]),
+        (
+            {"kind": "ValidString", "values": ["a", "b"]},
+            {"kind": "ValidList", "values": ["a", "b"], "empty_allowed": False, "null_allowed": False},
+            ["one of a, b", "list of a, b, not empty, not null"],
+        ),
+        (
+            {"kind": "Validator", "says": f"[{'1, ' * 60}2]"},
+            {"kind": "Validator", "says": f"[{'1, ' * 60}3]"},
+            [f"[{'1, ' * 9}1, … {'1, ' * 9}2]", f"[{'1, ' * 9}1, … {'1, ' * 9}3]"],
+        ),
+        (
+            {"kind": "Validator", "says": f"{'1' * 90}4{'1' * 90}"},
+            {"kind": "Validator", "says": f"{'1' * 90}5{'1' * 90}"},
+            [f"{'1' * 90}4{'1' * 90}", f"{'1' * 90}5{'1' * 90}"],
+        ),
+    ],
+    ids=["class", "none", "list", "long", "long with a difference in its middle"],
+)
+def test_validators_are_in_words(
+    tmp_path: Path, old: dict[str, Any], new: dict[str, Any] | None, expected: list[str]
+) -> None:
+    facts: dict[str, Any] = {"features": FEATURES, "errors": ERRORS, "api_versions": {"1": [0, 1]}}
+    found = []
+    for version, validator in (("1.0.0", old), ("1.1.0", new)):
+        configs = CONFIGS | {"topic": [CONFIGS["topic"][0] | {"validator": validator}]}
+        found.append(find_release(str(write_release(tmp_path / version, {}, facts | {"configs": configs}))))
+    texts = [text for change in compare(*found) for text in (change.before, change.since)]
+    assert texts == expected
 
 
 def test_ends_quietly_when_its_reader_has_enough() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mockraft.conformance.documents.marked_text import marked
 from mockraft.conformance.documents.observed import observed, variants
-from mockraft.conformance.documents.release_changes import as_markdown, changes
+from mockraft.conformance.documents.release_changes import KINDS, as_markdown, changes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.releases import SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
@@ -29,8 +29,7 @@ def test_each_kind_of_change_is_found() -> None:
     assert Change("feature", "metadata.version", "7 to 30", "7 to 33") in found
     assert Change("config", "group: `errors.deadletterqueue.topic.name`", "—", 'default ""') in found
     assert Change("config", "group: `streams.assignor.name`", "—", "default null") in found
-    rule, case = Behaviour.LOGGER_OPERATIONS_ARE_NAMED.rule, "an operation that no broker logger has"
-    assert Change("rule", rule, f"{case} breaks", f"{case} is refused") in found
+    assert Change("rule", Behaviour.LOGGER_OPERATIONS_ARE_NAMED.rule, "—", "4.4") in found
     assert {each.kind for each in found} == {"rule", "api", "feature", "metadata.version", "config", "error"}
 
 
@@ -89,18 +88,52 @@ def test_the_older_release_comes_first(old: str, new: str) -> None:
         changes(release(old), release(new))
 
 
+def test_the_page_of_releases_shows_what_the_command_prints() -> None:
+    page = (DOCUMENT.parents[1] / "how-to" / "controllers" / "kafka-releases.md").read_text()
+    shown = page.partition("$ mockraft conformance diff 3.9 4.4\n")[2].partition("$ ")[0]
+    printed = mockraft("conformance", "diff", "3.9", "4.4").stdout
+    assert "Rules (" in shown
+    assert printed.startswith(shown)
+
+
 def test_the_command_prints_text_and_json() -> None:
-    printed = mockraft("conformance", "diff", "4.3", "4.4")
-    assert (printed.returncode, "Rules (" in printed.stdout, "UnregisterController" in printed.stdout) == (
-        0,
-        True,
-        True,
-    )
+    printed = mockraft("conformance", "diff", "3.9", "4.0")
+    assert printed.returncode == 0
+    lines = printed.stdout.splitlines()
+    assert lines[0].startswith("What the controller of Kafka 4.0 does differently from that of Kafka 3.9")
+    titles = [line.partition(" (")[0] for line in lines[1:] if line and not line.startswith(" ")]
+    assert titles == [
+        "Rules",
+        "Observed on Kafka's own controllers",
+        "APIs on the controller's listener",
+        "Features",
+        "Metadata versions",
+        "Errors",
+        "Configuration",
+    ]
+    assert f"  {Behaviour.GROUPS_HAVE_CONFIGS.rule}, since 4.0" in lines
+    at = lines.index("  a broker without metadata.version among its features is refused")
+    assert lines[at + 2 : at + 5] == [
+        "      errorCode",
+        "        3.9  35 UNSUPPORTED_VERSION",
+        "        4.0  119 INVALID_REGISTRATION",
+    ]
+    assert lines[1].startswith(f"  {len(kind_of('rule', '3.9', '4.0'))} rules, ")
     found = json.loads(mockraft("conformance", "diff", "3.9", "4.0", "--json").stdout)
     assert {"kind", "what", "before", "since"} == set(found[0])
     assert {"kind": "observed", "before": {"errorCode": "35"}, "since": {"errorCode": "119"}}.items() <= next(
         each for each in found if each["what"] == "a broker without metadata.version among its features is refused"
     ).items()
+    assert "—" not in {value for each in found for value in (each["before"], each["since"]) if isinstance(value, str)}
+
+
+@pytest.mark.parametrize(("kind", "other"), [("observed", "Features ("), ("feature", "Observed on")])
+def test_one_kind_of_changes_can_be_chosen(kind: str, other: str) -> None:
+    printed = mockraft("conformance", "diff", "3.9", "4.0", "--only", kind).stdout
+    assert other not in printed
+    found = json.loads(mockraft("conformance", "diff", "3.9", "4.0", "--only", kind, "--json").stdout)
+    assert {each["kind"] for each in found} == {kind}
+    assert f"  {len(found)} {KINDS[kind]}\n" in printed
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,10 @@ KafkaVersions = Annotated[
 ]
 OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
 NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
+OnlyKind = Annotated[
+    Literal["rule", "observed", "api", "feature", "metadata.version", "error", "config"] | None,
+    typer.Option("--only", help="Only this kind of changes.", show_default=False),
+]
 ReleasesFolder = Annotated[
     Path | None, typer.Option("--write-docs", help="Write release-changes.md in this docs folder.")
 ]
@@ -165,24 +169,30 @@ def table(docs: Table = None) -> None:
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
-def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False, docs: ReleasesFolder = None) -> None:
+def diff(
+    old: OldRelease = None,
+    new: NewRelease = None,
+    only: OnlyKind = None,
+    as_json: AsJson = False,
+    docs: ReleasesFolder = None,
+) -> None:
     """List what the controller of Kafka NEW does differently from that of Kafka OLD.
 
-    APIs, features, configuration keys and error codes are read from Kafka's own classes; rules are shown by cases that
-    ran on Kafka's own controllers. Then, for each request that they answered differently, both answers. Nothing is
-    started.
+    First the rules that came without a version or level of their own, and the requests of the conformance suite that
+    Kafka's own controllers answered differently, with both answers. Then APIs, features, metadata versions, errors and
+    configuration keys, as Kafka's own classes have them. Nothing is started.
 
     \b
       mockraft conformance diff 4.3 4.4
+      mockraft conformance diff 3.9 4.4 --only observed
       mockraft conformance diff 3.9 4.4 --json
     """
     import json
 
     from mockraft.conformance.documents import observed
     from mockraft.conformance.documents.marked_text import replace_marked
-    from mockraft.conformance.documents.release_changes import as_markdown, changes
+    from mockraft.conformance.documents.release_changes import as_markdown, as_text, changes, select
     from mockraft.releases import release
-    from mockraft.releases.changes import as_text
 
     if docs is not None:
         path = docs / "evidence" / "release-changes.md"
@@ -193,11 +203,13 @@ def diff(old: OldRelease = None, new: NewRelease = None, as_json: AsJson = False
     with blaming("OLD / NEW"):
         found = changes(release(old), release(new))
     answers = observed.observed(release(old), release(new))
+    if only is not None:
+        found, answers = select(only, found, answers)
     if as_json:
-        trees = [*(each._asdict() for each in found), *observed.as_trees(answers)]
+        trees = [*(each.as_tree() for each in found), *observed.as_trees(answers)]
         typer.echo(json.dumps(trees, indent=1, ensure_ascii=False))
         return
-    for line in (*as_text(found), *observed.as_text(answers)):
+    for line in as_text(found, answers, release(old).name, release(new).name):
         typer.echo(line)
 
 
