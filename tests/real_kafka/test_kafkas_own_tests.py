@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(1800)]
 
 SELECTED = {  # three minutes
     ("4.3.1", "org.apache.kafka.admin.RemoteTopicCrudTest"),
-    ("4.3.1", "org.apache.kafka.server.BrokerRegistrationRequestTest"),
     ("4.3.1", "org.apache.kafka.server.config.MinInSyncReplicasConfigTest"),
+    ("4.4.0", "org.apache.kafka.server.BrokerRegistrationRequestTest"),
     ("4.4.0", "unit.kafka.server.AllocateProducerIdsRequestTest"),
 }
 
