@@ -137,7 +137,9 @@ class Observer:
         if response.error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED:
             raise FatalError("received cluster authorization error")
         if response.error_code != error_codes.NONE:
-            return _again(f"unexpected error {error_codes.name(response.error_code)}")
+            other = response.error_code == error_codes.INCONSISTENT_CLUSTER_ID
+            about = f": the controller's cluster is not {self.cluster_id!r}" if other else ""
+            return _again(f"unexpected error {error_codes.name(response.error_code)}{about}")
         if type(response).__name__ == "FetchSnapshotResponse":
             return self._receive_snapshot(response)
         return self._receive_fetch(response)

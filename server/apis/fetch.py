@@ -9,6 +9,7 @@ as Kafka fills them, although version 16 could hold them.
 import logging
 from typing import TypeVar
 
+from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.controller import Controller
@@ -58,7 +59,7 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
     """
     log, raft = controller.log, controller.raft
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
-        return FetchResponse(error_code=error_codes.INCONSISTENT_CLUSTER_ID)
+        return _other_cluster(request, controller)
     partition = _metadata_partition(request)
     if partition is None:
         return FetchResponse(error_code=error_codes.INVALID_REQUEST)
@@ -75,6 +76,18 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
 
 
+def _other_cluster(request: FetchRequest, controller: Controller) -> FetchResponse:
+    """Refuse the fetch and log why: such a broker never registers, and its own log has the error's name alone."""
+    code, remedy = error_codes.INCONSISTENT_CLUSTER_ID, refusals.OTHER_CLUSTER_REMEDY
+    message = f"Expected cluster ID {controller.config.cluster_id}, but got cluster ID {request.cluster_id}"
+    refusals.warn_once(controller, _replica_id(request), refusals.FETCH, code, message, remedy)
+    return FetchResponse(error_code=code)
+
+
+def _replica_id(request: FetchRequest) -> int:
+    return request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
+
+
 def _metadata_partition(request: FetchRequest) -> FetchPartition | None:
     """Return the requested partition, None unless it is the metadata log's (RaftUtil.hasValidTopicPartition)."""
     if len(request.topics) != 1 or request.topics[0].topic_id != TOPIC_ID:
@@ -89,10 +102,7 @@ def _complete(
     """Return the partition's current response, and whether it must be sent without waiting."""
     log, raft = controller.log, controller.raft
     offset, last_epoch = partition.fetch_offset, partition.last_fetched_epoch
-    replica = ReplicaKey(
-        request.replica_id if request.replica_id != -1 else request.replica_state.replica_id,
-        partition.replica_directory_id,
-    )
+    replica = ReplicaKey(_replica_id(request), partition.replica_directory_id)
     refused = _refusal(request, partition, controller, replica)
     if refused:
         return PartitionData(error_code=refused, high_watermark=-1), True

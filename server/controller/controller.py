@@ -67,8 +67,8 @@ class Controller:
         self.config = config
         self.offers: dict[int, tuple[object, object, ApiVersionsResponse]] = {}
         """The last ApiVersions response in each version, and its inputs."""
-        self.refused_brokers: dict[int, str] = {}
-        """The last reason why a broker's registration was refused."""
+        self.refused_brokers: dict[tuple[int, str], str] = {}
+        """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)
         """The Kafka release whose controller this is."""
         self.raft = raft

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft.brokers.metadata.metadata_view import MetadataView
-from mockraft.brokers.metadata.observer import CORRUPT_BACKOFF_MS, FatalError, Observer
+from mockraft.brokers.metadata.observer import CORRUPT_BACKOFF_MS, RETRY_BACKOFF_MS, FatalError, Observer
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
 from mockraft.wire.messages.fetch_response import EpochEndOffset, SnapshotId
@@ -92,6 +92,13 @@ def test_unusable_response_is_ignored_and_the_request_repeated(following: Observ
     assert heard.backoff_ms > 0
     assert heard.note
     assert following.request() == before
+
+
+def test_refusal_by_another_cluster_names_the_own_cluster_id(following: Observer) -> None:
+    heard = following.receive(fetched(top_error_code=error_codes.INCONSISTENT_CLUSTER_ID))
+    own = repr(following.cluster_id)
+    assert heard.note == f"unexpected error INCONSISTENT_CLUSTER_ID: the controller's cluster is not {own}"
+    assert heard.backoff_ms == RETRY_BACKOFF_MS, "as Kafka's raft client: quorum.retry.backoff.ms"
 
 
 def test_an_answer_without_topics_is_of_no_use(following: Observer) -> None:

@@ -143,6 +143,21 @@ def test_another_cluster_is_refused_before_its_topics_are_read(rig: Any, fields:
     assert partition_of(own).error_code == 0
 
 
+def test_a_fetch_of_another_cluster_is_logged_once_with_both_ids_and_a_remedy(
+    rig: Any, controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker of another cluster fetches 40 times a second and never gets as far as its registration."""
+    for cluster_id in ("other", "other", "x\nforged line"):
+        rig.ask(rig.connect(), request(cluster_id=cluster_id), 18)
+    warned, forged = caplog.messages
+    assert warned == (
+        f"replica 1 may not fetch the metadata log: 'INCONSISTENT_CLUSTER_ID: Expected cluster ID "
+        f"{controller.config.cluster_id}, but got cluster ID other'; format its directories with this cluster id, or "
+        "serve with --cluster-id"
+    )
+    assert "\n" not in forged
+
+
 METADATA_PARTITION = FetchPartition(partition=0, last_fetched_epoch=0, current_leader_epoch=1)
 
 

@@ -1,0 +1,37 @@
+"""Warnings about refused brokers, for the responses have no room for the reason.
+
+One each, as brokers try again all the time; another one if the reason changes, or after a registration.
+"""
+
+import logging
+from typing import Final
+
+from mockraft.server.controller.controller import Controller
+from mockraft.wire import error_codes
+
+REGISTER: Final = "broker %d may not register"
+FETCH: Final = "replica %d may not fetch the metadata log"
+OTHER_CLUSTER_REMEDY: Final = "format its directories with this cluster id, or serve with --cluster-id"
+
+_LOGGER = logging.getLogger(__name__)
+_REFUSALS_MAX: Final = 1_000
+"""Number of refusals that are remembered; then all are logged again."""
+
+
+def warn_once(
+    controller: Controller, broker_id: int, what: str, error_code: int, message: str | None, remedy: str | None
+) -> None:
+    """Log that a broker may not do something (REGISTER, FETCH), unless that was the last reason for it."""
+    refused, reason = controller.refused_brokers, f"{error_codes.name(error_code)}: {message}"
+    if refused.get((broker_id, what)) == reason:
+        return
+    if len(refused) >= _REFUSALS_MAX:
+        refused.clear()
+    refused[broker_id, what] = reason
+    _LOGGER.warning(what + ": %r%s", broker_id, reason, f"; {remedy}" if remedy else "")
+
+
+def forget(controller: Controller, broker_id: int) -> None:
+    """Log the broker's next refusal in any case."""
+    for what in (REGISTER, FETCH):
+        controller.refused_brokers.pop((broker_id, what), None)
