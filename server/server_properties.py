@@ -6,7 +6,7 @@ DescribeConfigs shows them; mockraft has no further use for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -18,17 +18,25 @@ from mockraft.wire.errors import ApiError
 from mockraft.wire.names import similar_names
 
 _NAMED_OTHERWISE: Final = {
+    "frame_bytes_max": "socket.request.max.bytes",
     "session_timeout_ms": "broker.session.timeout.ms",
     "heartbeat_interval_ms": "broker.heartbeat.interval.ms",
 }
 _FROM_OTHER_OPTIONS: Final = {
+    "advertised.listeners": "advertised_host",
     "authorizer.class.name": "authorizer",
+    "broker.id": "node_id",
     "controller.listener.names": "controller_listener_name",
     "listener.security.protocol.map": "security_protocol",
     "listeners": "port",
+    "log.dir": "data_dir",
     "log.dirs": "data_dir",
+    "max.connections": "connections_max",
+    "metadata.log.dir": "data_dir",
+    "ssl.keystore.location": "ssl_certificate_file",
+    "ssl.truststore.location": "ssl_truststore_file",
 }
-"""Static configs that a controller makes from options which do not have the property's value."""
+"""Properties that do nothing here, each with the option in its place, whose values or defaults differ."""
 
 _AUTHORIZERS: Final = {
     name: ConfigKey(name, kind, None, internal=False, validator=None)
@@ -49,16 +57,21 @@ def check(properties: Mapping[str, str], of: Release) -> None:
         raise ValueError(f"server_properties: {property_of(field)} has an option of its own, {field}")
 
 
-def fields_and_others(properties: Mapping[str, str], of: Release) -> tuple[dict[str, Any], dict[str, str]]:
+def fields_and_others(
+    properties: Mapping[str, str], of: Release, option_name: Callable[[str], str] = str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields of `ControllerConfig` that these properties set, and the properties without a field.
 
-    Raises ValueError for unknown properties, wrong values, and properties that are made from other options.
+    Raises ValueError for unknown properties, wrong values, and properties in whose place there is an option;
+    `option_name` returns the name that the message has for a field.
     """
     from mockraft.server.config import ControllerConfig
 
     by_property = {property_of(each.name): each for each in fields(ControllerConfig)}
     own, others = {}, {}
     for name, text in properties.items():
+        if name in _FROM_OTHER_OPTIONS:
+            raise ValueError(f"{name}: a controller has an option for it, {option_name(_FROM_OTHER_OPTIONS[name])}")
         value = _value(_key(name, of), text)
         field = by_property.get(name)
         if field is None:
@@ -72,8 +85,6 @@ def fields_and_others(properties: Mapping[str, str], of: Release) -> tuple[dict[
 
 def _key(name: str, of: Release) -> ConfigKey:
     keys = {**config_keys.keys(BROKER, of), **_AUTHORIZERS}
-    if name in _FROM_OTHER_OPTIONS:
-        raise ValueError(f"{name}: a controller has an option for it, {_FROM_OTHER_OPTIONS[name]}")
     if name not in keys:
         near = similar_names(name, keys)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

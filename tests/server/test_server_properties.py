@@ -177,6 +177,9 @@ def test_properties_of_options_set_them() -> None:
         ("group.streams.max.heartbeat", "1", r"no such property; did you mean group\.streams\."),
         ("zzz", "1", "zzz: a broker or controller of Kafka 4.3 has no such property$"),
         ("listeners", "A://h:1", "listeners: a controller has an option for it, port"),
+        ("metadata.log.dir", "/x", "metadata.log.dir: a controller has an option for it, data_dir"),
+        ("max.connections", "5", "max.connections: a controller has an option for it, connections_max"),
+        ("socket.request.max.bytes", "99", "socket.request.max.bytes has an option of its own, frame_bytes_max"),
     ],
 )
 def test_wrong_properties_are_refused(name: str, value: str, about: str) -> None:

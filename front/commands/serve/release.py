@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockraft.commands.serve.options import OptionError, blaming
+from mockraft.commands.serve.options import OPTIONS, OptionError, blaming
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
@@ -23,7 +23,9 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         chosen = release(options["release"] or options["as_version"] or DEFAULT)
     with blaming("--server-property"):
         given = dict(map(_property, options["server_property"] or ()))
-        own, others = server_properties.fields_and_others(given, chosen)
+        own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
+        # As on the command line, where lists are text.
+        own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
     unstable, level = (options | own)["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
         if options["metadata_version"]:

@@ -34,8 +34,9 @@ final class MockraftProcess {
 
     /** Properties that mockraft makes from other options, or that are for the JVM of the test. */
     private static final Set<String> FROM_OTHER_OPTIONS = Set.of(
-            "authorizer.class.name", "controller.listener.names", "listener.security.protocol.map", "listeners",
-            "log.dir", "log.dirs", "metadata.log.dir", "node.id", "broker.id", "process.roles", "sasl.enabled.mechanisms");
+            "advertised.listeners", "authorizer.class.name", "broker.id", "controller.listener.names",
+            "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "max.connections", "metadata.log.dir",
+            "node.id", "process.roles", "sasl.enabled.mechanisms", "ssl.keystore.location", "ssl.truststore.location");
 
     private static final Set<String> AUTHORIZERS = Set.of("super.users", "allow.everyone.if.no.acl.found");
 

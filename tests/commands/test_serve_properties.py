@@ -1,0 +1,73 @@
+"""`mockraft serve --server-property` for properties that set an option of the controller."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from mockraft.commands.serve.command import _config as config_of
+from mockraft.commands.serve.options import OptionError, defaults
+from mockraft.commands.serve.release import checked
+from mockraft.kafka_configs.config_keys import BROKER, keys
+from mockraft.releases import DEFAULT, release
+from mockraft.server.config import ControllerConfig
+from mockraft.server.server_properties import property_of
+
+_AUTHORIZERS = {"super_users": "User:a", "allow_everyone_if_no_acl_found": "true"}
+_VALUES = {
+    "controller_quorum_bootstrap_servers": "127.0.0.1:9093",
+    "controller_quorum_voters": "3000@127.0.0.1:9093",
+    "delegation_token_secret_key": "some-secret",
+    "node_id": "7",
+    "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-256",
+    "ssl_client_auth": "requested",
+    "ssl_principal_mapping_rules": "RULE:^CN=(.*)$/$1/",
+    **_AUTHORIZERS,
+}
+"""Values of properties that are neither numbers nor have a default to be negated."""
+
+_KEYS = keys(BROKER, release(DEFAULT))
+_FIELDS = [
+    each.name for each in fields(ControllerConfig) if property_of(each.name) in _KEYS or each.name in _AUTHORIZERS
+]
+
+
+def config_with(*server_properties: str) -> ControllerConfig:
+    options: dict[str, Any] = defaults() | {"server_property": list(server_properties)}
+    return config_of(options | checked(options) | {"cluster_id": "a-cluster", "rules": frozenset(), "overlay": None})
+
+
+def other_value(field: str) -> tuple[str, Any]:
+    """Return a value that is not the default, as text and as ControllerConfig has it."""
+    default = getattr(ControllerConfig(), field)
+    if type(default) is bool:
+        return str(not default).lower(), not default
+    if field in _VALUES:
+        text = _VALUES[field]
+        kinds = {int: int, tuple: lambda names: tuple(names.split(","))}
+        return text, kinds.get(type(default), str)(text)
+    return str(default + 1), default + 1
+
+
+@pytest.mark.parametrize("field", _FIELDS)
+def test_every_property_of_an_option_sets_it(field: str) -> None:
+    text, expected = other_value(field)
+    assert getattr(config_with(f"{property_of(field)}={text}"), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("server_property", "option"),
+    [
+        ("listeners=CONTROLLER://:9093", "--port"),
+        ("metadata.log.dir=/x", "--data-dir"),
+        ("max.connections=5", "--connections-max"),
+        ("ssl.keystore.location=/x", "--ssl-certificate-file"),
+    ],
+)
+def test_refusal_names_the_option_in_a_propertys_place(server_property: str, option: str) -> None:
+    with pytest.raises(OptionError, match=f"{server_property.partition('=')[0]}: .* has an option for it, {option}$"):
+        config_with(server_property)
+
+
+def test_refuses_an_unknown_mechanism() -> None:
+    with pytest.raises(OptionError, match="--sasl-enabled-mechanisms='GSSAPI': it must be PLAIN or"):
+        config_with("sasl.enabled.mechanisms=GSSAPI")
