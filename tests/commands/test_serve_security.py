@@ -22,6 +22,8 @@ from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 from typer.testing import CliRunner
 
+from .cli import DEADLINE_S, started
+
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 
 
@@ -120,6 +122,23 @@ def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
 )
 def test_contradicting_options_are_refused(options: tuple[str, ...], reason: str) -> None:
     assert reason in refused(*options)
+
+
+def test_users_are_refused_where_nobody_has_to_log_in(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text("alice=s3cret\n")
+    said = refused("--plain-users-file", str(path))
+    assert "--plain-users-file: --security-protocol PLAINTEXT asks for no password; SASL_PLAINTEXT and SASL_SSL do" in said
+    assert "s3cret" not in said
+
+
+def test_plain_without_users_is_a_warning() -> None:
+    sasl = ("--security-protocol", "SASL_PLAINTEXT", "--sasl-enabled-mechanisms", "PLAIN")
+    with started("serve", "--port", "0", *sasl, ready=r"mockraft ready .*\n") as (process, _):
+        process.terminate()
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    (warning,) = [line for line in errors.splitlines() if "WARNING" in line]
+    assert warning.endswith("PLAIN is enabled without users, so that nobody can log in with it: add --plain-users-file")
 
 
 def test_bad_pem_files_and_encrypted_keys_are_refused(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def run(options: dict[str, Any]) -> int:
         "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
     }
     config = _config(options)
+    if security.lacks_users(config):
+        _log.warning("PLAIN is enabled without users, so that nobody can log in with it: add --plain-users-file")
     if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
         about = "the simulated brokers must log in: give their credentials with --client-config-file"
         raise OptionError(about, "--brokers")

@@ -5,25 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve.options import SECRETS, OptionError
 from mockraft.wire.client_security import read_properties
 from mockraft.wire.scram import ScramUser
 
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+
 _ADD_SCRAM = re.compile(r"(?P<mechanism>[^=]+)=\[(?P<components>.*)\]")
 
 
 def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of ControllerConfig from files and lists. ValueError for bad text, OSError for no file."""
-    client_config = options["client_config_file"]
+    """Return fields of ControllerConfig from files and lists.
+
+    ValueError for bad text, OSError for no file, OptionError for users of a listener without passwords.
+    """
+    from mockraft.server.security_options import SECURITY_PROTOCOLS, uses_sasl
+
+    client_config, protocol = options["client_config_file"], options["security_protocol"]
     mechanisms = options["sasl_enabled_mechanisms"] or ""
+    users = plain_users(options["plain_users_file"])
+    if users and protocol in SECURITY_PROTOCOLS and not uses_sasl(protocol):
+        about = f"--security-protocol {protocol} asks for no password; SASL_PLAINTEXT and SASL_SSL do"
+        raise OptionError(about, "--plain-users-file")
     return {
         "sasl_enabled_mechanisms": tuple(name.strip() for name in mechanisms.split(",") if name.strip()),
-        "plain_users": plain_users(options["plain_users_file"]),
+        "plain_users": users,
         "scram_users": scram_users(options["scram_users_file"]),
         "client_security": client_config and read_properties(client_config),
     }
+
+
+def lacks_users(config: ControllerConfig) -> bool:
+    """Return True if clients may log in with PLAIN, but no user can."""
+    from mockraft.server.security_options import uses_sasl
+    from mockraft.wire.sasl import PLAIN
+
+    return uses_sasl(config.security_protocol) and PLAIN in config.sasl_enabled_mechanisms and not config.plain_users
 
 
 def secrets_of(options: Mapping[str, Any]) -> dict[str, str]:
