@@ -6,7 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.apis.api import AnyApi, RequestContext, Result
 from mockraft.server.authentication.sasl_exchange import SaslExchange
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mockraft.server.scripted import ScriptedRequest
     from mockraft.wire.message import Message
 
+FRAME_LIMIT: Final = "socket.request.max.bytes"
 DEADLINES_KEPT = 1024
 """Number of finished entries after which the deadline queue is compacted."""
 
@@ -66,7 +67,7 @@ class Connection:
     awaits_sent: bool = False
 
     def __post_init__(self, frame_bytes_max: int) -> None:
-        self.reader = FrameReader(frame_bytes_max)
+        self.reader = FrameReader(frame_bytes_max, FRAME_LIMIT)
 
     def record_sender(self, request: Request, body: Message) -> None:
         """Record the client id and broker id of a request."""

@@ -304,7 +304,7 @@ class Node:
         elif verdict.expired:
             self._close(connection, "session", verdict.failure, now_ms, effects)
         else:
-            self._forget(connection, verdict.failure, "authentication", now_ms, refused=True)
+            self._forget(connection, verdict.failure, "authentication", now_ms, refused=verdict.refused)
             effects += self._unauthenticated.refuse(connection.connection_id, said, verdict.failure, now_ms)
         return True
 

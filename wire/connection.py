@@ -34,6 +34,9 @@ SOFTWARE_VERSION = release().kafka_version
 API_VERSIONS_MAX = release().api_versions[api_keys.API_VERSIONS][1]
 """Version of the first ApiVersions request of a connection, as in Kafka's clients of that version."""
 
+HEALTH_CLIENT_ID = "mockraft-health"
+"""Client id of `mockraft health`, which asks for the leader without a login: that is worth no warning."""
+
 HEADER_TAGS_MAX = 1_000
 """Maximum number of tagged fields in a request header; Kafka defines none."""
 
@@ -47,14 +50,15 @@ class FrameReader:
     """Splits received bytes into frames, in whatever chunks they arrive.
 
     Complete frames before a bad length are still returned; the WireError is raised by the next call and is available in
-    `failure` at once. A started frame is kept in one growing buffer, so input in single bytes costs no more than its
-    size.
+    `failure` at once. It has `limit_name`, the property with the limit. A started frame is kept in one growing buffer,
+    so input in single bytes costs no more than its size.
     """
 
-    __slots__ = ("_partial", "failure", "frame_bytes_max")
+    __slots__ = ("_partial", "failure", "frame_bytes_max", "limit_name")
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, limit_name: str = "") -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.limit_name = limit_name
         self.failure: WireError | None = None
         self._partial = bytearray()
 
@@ -113,7 +117,8 @@ class FrameReader:
             self.failure = WireError(f"a frame of negative length {length}")
             return 0
         if length > self.frame_bytes_max:
-            self.failure = WireError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}")
+            name = f" ({self.limit_name})" if self.limit_name else ""
+            self.failure = WireError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}{name}")
             return 0
         return length
 

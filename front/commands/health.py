@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
+from mockraft.commands.refusals import blaming, client_security
 
 if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
+    from mockraft.wire.client_security import ClientSecurity
 
 _CONTROLLERS = 2
 """The endpoint type of controllers in DescribeCluster."""
 
 Bootstrap = Annotated[str, typer.Option(envvar="MOCKRAFT_BOOTSTRAP", help="Controller to ask, as HOST:PORT.")]
 TimeoutMs = Annotated[int, typer.Option(min=1, help="How long it may take.")]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="MOCKRAFT_COMMAND_CONFIG",
+        help="Client properties, as Kafka's tools take them, for a listener with TLS (security.protocol, PEM file in "
+        "ssl.truststore.location), or to log in.",
+    ),
+]
 
 
 ABOUT = """Ask a controller, mockraft or Kafka's, for its APIs and its leader.
@@ -29,42 +40,61 @@ a controller that does not answer is a negative result too.
 )
 
 
+class _CannotCommitError(Exception):
+    """A controller that answers, but cannot commit records."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("health", help=ABOUT)(health)
 
 
-def health(bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000) -> None:
+def health(
+    bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000, command_config: CommandConfig = None
+) -> None:
     """Ask a controller; see ABOUT."""
     host, colon, port = bootstrap.rpartition(":")
     if not colon or not port.isdigit():
         raise typer.BadParameter(f"{bootstrap} is not HOST:PORT", param_hint="--bootstrap")
+    from mockraft.wire.errors import WireError
+
+    security = client_security(command_config)
+    with blaming("--command-config", OSError, ValueError):
+        _ = security and security.tls
     try:
-        apis, failure = asyncio.run(_health_of(host.strip("[]"), int(port), timeout_ms))
-    except (OSError, TimeoutError) as error:
-        print(f"{bootstrap} does not answer: {str(error) or type(error).__name__}")
-        raise typer.Exit(ExitCode.FAILED) from None
-    if failure is not None:
+        answer = asyncio.run(_health_of(host.strip("[]"), int(port), timeout_ms, security))
+    except _CannotCommitError as failure:
         print(f"{bootstrap} cannot commit: {failure}")
-        raise typer.Exit(ExitCode.FAILED)
-    print(f"{bootstrap} answers: {apis} APIs")
+        raise typer.Exit(ExitCode.FAILED) from None
+    except (OSError, TimeoutError, WireError) as error:
+        is_open = isinstance(error, WireError) or "connection lost" in str(error)
+        hint = "; does it listen with TLS? Then give --command-config" if is_open and security is None else ""
+        print(f"{bootstrap} does not answer: {str(error) or type(error).__name__}{hint}")
+        raise typer.Exit(ExitCode.FAILED) from None
+    print(f"{bootstrap} answers{answer}")
 
 
-async def _health_of(host: str, port: int, timeout_ms: int) -> tuple[int, str | None]:
-    """Return the number of APIs, and the reason why the controller cannot commit, None if it can."""
-    from mockraft.wire.client import connect
+async def _health_of(host: str, port: int, timeout_ms: int, security: ClientSecurity | None) -> str:
+    """Return the rest of a healthy controller's line. Raises _CannotCommitError."""
+    from mockraft.wire.client import DisconnectedError, connect
+    from mockraft.wire.connection import HEALTH_CLIENT_ID
 
     async with asyncio.timeout(timeout_ms / 1000):
-        connection = await connect(host, port, client_id="mockraft-health")
+        connection = await connect(host, port, client_id=HEALTH_CLIENT_ID, security=security)
         try:
-            return len(connection.api_versions), await _failure_of(connection)
+            return await _leader_of(connection)
+        except DisconnectedError:
+            if security is not None and security.login is not None:
+                raise
+            return "; its leader is not visible before login"
         finally:
             await connection.close()
 
 
-async def _failure_of(connection: KafkaConnection) -> str | None:
+async def _leader_of(connection: KafkaConnection) -> str:
+    """Return the rest of the line: the leader, or the reason why it is not visible. Raises _CannotCommitError."""
     from mockraft.wire import error_codes
-    from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
+    from mockraft.wire.client import UnsupportedVersionError
     from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
     from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
@@ -72,10 +102,15 @@ async def _failure_of(connection: KafkaConnection) -> str | None:
     try:
         quorum = await connection.send(DescribeQuorumRequest(topics=[topic]))
         if quorum.error_code == error_codes.KAFKA_STORAGE_ERROR:
-            return quorum.error_message or error_codes.name(quorum.error_code)
+            raise _CannotCommitError(quorum.error_message or error_codes.name(quorum.error_code))
         cluster = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
-    except (DisconnectedError, UnsupportedVersionError):
-        # It wants a login, or is too old for these.
-        return None
-    has_leader = cluster.controller_id >= 0 or cluster.error_code != error_codes.NONE
-    return None if has_leader else "no controller is active"
+    except UnsupportedVersionError as error:
+        return f"; its leader is not visible: {error}"
+    if cluster.error_code == error_codes.NONE and cluster.controller_id < 0:
+        raise _CannotCommitError("no controller is active")
+    partition = next((each for found in quorum.topics for each in found.partitions if not each.error_code), None)
+    if partition is not None:
+        return f": leader {partition.leader_id} in epoch {partition.leader_epoch}"
+    if cluster.error_code != error_codes.NONE:
+        return f"; its leader is not visible: {error_codes.name(cluster.error_code)}"
+    return f": leader {cluster.controller_id}"

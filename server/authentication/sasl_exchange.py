@@ -20,7 +20,7 @@ from mockraft.server.authentication.mechanisms import AuthenticationError, Mecha
 from mockraft.server.config import ControllerConfig
 from mockraft.serving.api_versions import is_valid
 from mockraft.wire import api_keys, error_codes
-from mockraft.wire.connection import Request, parse_request
+from mockraft.wire.connection import HEALTH_CLIENT_ID, Request, parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.message import Message
@@ -73,8 +73,8 @@ class Verdict(NamedTuple):
     """Verdict on a frame.
 
     `passes`: the API answers it. Else `answer` or the bare bytes of `token` are sent, if any. With a `failure` (the
-    real reason, for the journal) the connection is closed after that; `expired`, at once. `is_complete`: the client is
-    authenticated from now on.
+    real reason, for the journal) the connection is closed after that; `expired`, at once; without `refused` that is
+    no surprise. `is_complete`: the client is authenticated from now on.
     """
 
     passes: bool = False
@@ -82,6 +82,7 @@ class Verdict(NamedTuple):
     token: bytes | None = None
     failure: str | None = None
     expired: bool = False
+    refused: bool = True
     is_complete: bool = False
 
 
@@ -249,7 +250,9 @@ class SaslExchange:
 
     def _out_of_turn(self, request: Request) -> Verdict:
         name = api_keys.name(request.api_key)
-        failure = f"refused: {name} in the state {self.state.name}: who is there was not known yet"
+        if self.state is State.HANDSHAKE_REQUEST and request.client_id == HEALTH_CLIENT_ID:
+            return Verdict(failure=f"a health check: {name} before login", refused=False)
+        failure = f"refused: {name} before login, in the state {self.state.name}"
         api = self._apis.get(request.api_key)
         if self.state is not State.AUTHENTICATE or api is None:
             return Verdict(failure=failure)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.sasl_exchange import SaslExchange
-from mockraft.server.connection_state import Connection
+from mockraft.server.connection_state import FRAME_LIMIT, Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 from mockraft.server.effects import Close, Effect, PauseReading
@@ -23,6 +23,7 @@ from mockraft.serving.parked import NEVER_MS
 if TYPE_CHECKING:
     import random
 
+LOGIN_FRAME_LIMIT: Final = "sasl.server.max.receive.size, before login"
 UNAUTHENTICATED_SHARE: Final = 8
 """Share of `received_bytes_max` for unfinished frames of unauthenticated clients, so the others can go on."""
 
@@ -77,6 +78,7 @@ class UnauthenticatedConnections:
             assert self._rng is not None, "a SASL listener needs rng"
             connection.authentication = SaslExchange(self._config, self._apis, self._credentials, self._rng)
             connection.reader.frame_bytes_max = self._config.sasl_server_max_receive_size
+            connection.reader.limit_name = LOGIN_FRAME_LIMIT
 
     def secured(self, connection: Connection, certificate: bytes | None) -> str | None:
         """Complete TLS with this certificate; without SASL that authenticates the client. Return the error, if any."""
@@ -96,6 +98,7 @@ class UnauthenticatedConnections:
         connection.principal = exchange.principal
         connection.token_authenticated = exchange.token_authenticated
         connection.reader.frame_bytes_max = self._config.frame_bytes_max
+        connection.reader.limit_name = FRAME_LIMIT
         if exchange.session_ends_ms is None:
             connection.authentication = None
 

@@ -205,7 +205,7 @@ GROUPS = {
 """Names of the options by heading, in the order in which --help lists them."""
 
 
-_OTHER_VARIABLES = ("ADMIN", "ADMIN_TOKEN", "CACHE", "TEST_CONTROLLER")
+_OTHER_VARIABLES = ("ADMIN", "ADMIN_TOKEN", "CACHE", "COMMAND_CONFIG", "TEST_CONTROLLER")
 """Variables that other commands and tests read, without their prefix."""
 
 

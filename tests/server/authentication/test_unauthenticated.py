@@ -90,10 +90,14 @@ def test_limits_the_frame_size_of_unauthenticated_clients(make_listener: Callabl
     listener = make_listener(sasl_server_max_receive_size=1_000)
     stranger, forget = listener.connect(), listener.connect()
     stranger.send((1_001).to_bytes(4, "big"))
-    assert "a frame of 1001 bytes; the limit is 1000" in stranger.closed
+    assert "a frame of 1001 bytes; the limit is 1000 (sasl.server.max.receive.size, before login)" in stranger.closed
     forget.log_in("PLAIN", "alice", "alice-secret")
     forget.send((1_001).to_bytes(4, "big"))
     assert forget.closed is None
+    other = listener.connect()
+    other.log_in("PLAIN", "alice", "alice-secret")
+    other.send((104_857_601).to_bytes(4, "big"))
+    assert other.closed.endswith("the limit is 104857600 (socket.request.max.bytes)")
 
 
 def test_partial_unauthenticated_frames_leave_room_for_authenticated_clients(make_listener: Callable[..., Any]) -> None:

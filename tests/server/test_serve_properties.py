@@ -43,8 +43,7 @@ def other_value(field: str) -> tuple[str, Any]:
         return str(not default).lower(), not default
     if field in _VALUES:
         text = _VALUES[field]
-        kinds = {int: int, tuple: lambda names: tuple(names.split(","))}
-        return text, kinds.get(type(default), str)(text)
+        return text, int(text) if type(default) is int else tuple(text.split(",")) if default == () else text
     return str(default + 1), default + 1
 
 
