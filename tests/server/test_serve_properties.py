@@ -67,6 +67,11 @@ def test_refusal_names_the_option_in_a_propertys_place(server_property: str, opt
         config_with(server_property)
 
 
+def test_a_value_out_of_range_names_the_property_that_has_no_option() -> None:
+    with pytest.raises(OptionError, match=r"^controller\.quorum\.fetch\.timeout\.ms=0: it must be 1 to"):
+        config_with("controller.quorum.fetch.timeout.ms=0")
+
+
 def test_refuses_an_unknown_mechanism() -> None:
     with pytest.raises(OptionError, match="--sasl-enabled-mechanisms='GSSAPI': it must be PLAIN or"):
         config_with("sasl.enabled.mechanisms=GSSAPI")

@@ -140,12 +140,16 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
 
 
 def _in_options(text: str) -> str:
-    """Return an error about fields of ControllerConfig with the options in place of the fields."""
+    """Return an error about fields of ControllerConfig with the options, or the properties, in place of the fields."""
+    from mockraft.server.config import ROWS
+    from mockraft.server.server_properties import property_of
+
+    names = {row.name for row in ROWS}
 
     def option(found: re.Match[str]) -> str:
         row = OPTIONS.get(_FIELDS_FROM_FILES.get(found[0], found[0]))
         if row is None:
-            return found[0]
+            return property_of(found[0]) if found[0] in names else found[0]
         return f"{row.flag} (env var: '{row.variable}')" if row.name in variables() else row.flag
 
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
