@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from mockraft.conformance.requests import Tree
 from mockraft.serving.private_files import write_private
+
+_RULE_OF_A_RELEASE = re.compile(r"^((?:since|before) Kafka [\d.]+): .*")
 
 
 class Outcome(StrEnum):
@@ -64,6 +67,11 @@ class Run:
     def count(self, area: str | None = None) -> Counter[Outcome]:
         """Count the outcomes in one area or in all."""
         return Counter(each.outcome for each in self.verdicts if area in (None, each.area))
+
+    def reasons_of_applicability(self) -> Counter[str]:
+        """Count the cases that are not applicable by reason; rules that came with one release are counted together."""
+        reasons = (each.reason for each in self.verdicts if each.outcome is Outcome.NOT_APPLICABLE)
+        return Counter(_RULE_OF_A_RELEASE.sub(r"\1", each) for each in reasons)
 
     @property
     def areas(self) -> list[str]:

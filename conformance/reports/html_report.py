@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
-from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_text, outcome_text, partings
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
@@ -33,11 +33,12 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
 
 def _content(found: Run, against: Run | None) -> dict[str, object]:
     others = {each.name: each for each in against.verdicts} if against else {}
-    parted = {each.mine.name for each in partings(found, against)} if against else set()
+    parted = {each.mine.name: each for each in partings(found, against)} if against else {}
+    one_sided = sum(each.is_of_applicability for each in parted.values())
     areas: list[dict[str, object]] = []
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]
-        cases = [_case(each, others.get(each.name) if against else None, each.name in parted) for each in verdicts]
+        cases = [_case(each, others.get(each.name), parted.get(each.name)) for each in verdicts]
         areas.append({"name": area, "cases": cases, **_counts(verdicts)})
     return {
         "run": found,
@@ -46,7 +47,12 @@ def _content(found: Run, against: Run | None) -> dict[str, object]:
         "total": _counts(found.verdicts),
         "largest": max((sum(each.area == area for each in found.verdicts) for area in found.areas), default=1),
         "differences": {each.id: each for each in known_differences()},
-        "parted": len(parted),
+        "comparison": [
+            (len(parted) - one_sided, changed_text(against)),
+            (one_sided, ONE_SIDED_TEXT),
+        ]
+        if against
+        else [],
     }
 
 
@@ -61,7 +67,7 @@ def _word(verdict: Verdict) -> str:
     return _WORDS[verdict.outcome]
 
 
-def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, object]:
+def _case(verdict: Verdict, other: Verdict | None, parting: Parting | None) -> dict[str, object]:
     detail = verdict.detail
     return {
         "name": verdict.name,
@@ -72,7 +78,8 @@ def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, ob
         "known": verdict.known_difference,
         "milliseconds": round(verdict.seconds * 1000),
         "other": outcome_text(other),
-        "parted": parted,
+        "parted": parting is not None,
+        "one_sided": parting.reason_of_applicability if parting and parting.is_of_applicability else None,
         "expected": _pretty(detail["expected"]) if "expected" in detail else None,
         "got": _pretty(detail["got"]) if "got" in detail else None,
         "story": [

@@ -172,3 +172,46 @@ def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
         ("beside", "not applicable", "not run"),
     ]
     assert [each.is_of_applicability for each in parted] == [False, False, True]
+    assert parted[2].reason_of_applicability == found.verdicts[3].reason
+
+
+@pytest.fixture
+def one_sided() -> tuple[Run, Run]:
+    """Two runs: the second controller has no key of delegation tokens."""
+    lacking = [verdict(f"token {n}", Outcome.NOT_APPLICABLE, reason="no delegation.token.secret.key") for n in (1, 2)]
+    run = Run("mine:1", "", 30, verdicts=[verdict("token 1"), verdict("token 2"), verdict("same")])
+    return run, Run("kafka:1", "", 30, verdicts=[*lacking, verdict("same")])
+
+
+def test_html_report_has_no_red_for_cases_that_one_of_the_two_lacks(one_sided: tuple[Run, Run], tmp_path: Path) -> None:
+    write_html(one_sided[0], tmp_path / "run.html", one_sided[1])
+    text = (tmp_path / "run.html").read_text()
+    assert "<b>0</b>have another verdict on kafka:1" in text
+    assert "<b>2</b>apply to one of the two only" in text
+    assert "tag failed" not in text
+    assert text.count('<span class="tag skipped">kafka:1: not applicable</span>') == 2
+    assert text.count('<p class="reason">no delegation.token.secret.key</p>') == 2
+
+
+def test_terminal_lists_cases_that_one_of_the_two_lacks_with_the_reason(one_sided: tuple[Run, Run]) -> None:
+    text = io.StringIO()
+    screen = Screen(Console(file=text, soft_wrap=True))
+    screen.comparison(*one_sided)
+    assert text.getvalue().splitlines() == [
+        "0 of 3 cases have another verdict on kafka:1",
+        "2 apply to one of the two only:",
+        "  topics: token 1  not to kafka:1: no delegation.token.secret.key",
+        "  topics: token 2  not to kafka:1: no delegation.token.secret.key",
+    ]
+
+
+def test_terminal_counts_cases_that_are_not_applicable_by_reason() -> None:
+    reasons = ["before Kafka 4.0: one rule", "before Kafka 4.0: another", "holds up to 16; metadata.version is 33"]
+    verdicts = [verdict(each, Outcome.NOT_APPLICABLE, reason=each) for each in reasons]
+    text = io.StringIO()
+    Screen(Console(file=text, soft_wrap=True)).summary(Run("mine:1", "", 30, verdicts=verdicts))
+    at = text.getvalue().splitlines().index("not applicable:")
+    assert text.getvalue().splitlines()[at + 1 : at + 3] == [
+        "     2  before Kafka 4.0",
+        "     1  holds up to 16; metadata.version is 33",
+    ]

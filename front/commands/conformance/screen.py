@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mockraft.conformance.case import Case
-from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.comparison import ONE_SIDED_TEXT, changed_text, outcome_text, partings
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from rich.console import Console
@@ -64,6 +64,10 @@ class Screen:
         for index, verdict in enumerate(found.failures):
             self._failure(found, verdict, in_full=index < _TOLD_IN_FULL)
         count = found.count()
+        if count[Outcome.NOT_APPLICABLE]:
+            self.console.print("not applicable:")
+        for reason, number in found.reasons_of_applicability().most_common():
+            self.console.print(Text(f"  {number:>4}  {_cut(reason)}", "dim"))
         known = len(found.failures) - len(found.unexplained)
         parts = [f"{count[Outcome.PASSED]} passed", f"{len(found.unexplained)} failed"]
         parts += [f"{known} known differences"] if known else []
@@ -72,7 +76,7 @@ class Screen:
         self.console.print(Text.assemble((", ".join(parts), style), (f" in {found.seconds:.1f} s", "dim")))
 
     def comparison(self, mine: Run, theirs: Run) -> None:
-        """Print the cases with another verdict there, and count those that apply to one of the two only."""
+        """Print the cases with another verdict there, and those that apply to one of the two only, with the reason."""
         parted = partings(mine, theirs)
         changed = [each for each in parted if not each.is_of_applicability]
         title = f"other on {theirs.target} ({theirs.release}, metadata.version {theirs.metadata_version})"
@@ -83,9 +87,14 @@ class Screen:
             table.add_row(each.mine.area, each.mine.name, outcome_text(each.mine), outcome_text(each.theirs))
         if changed:
             self.console.print(table)
-        self.console.print(f"{len(changed)} of {len(mine.verdicts)} cases have another verdict on {theirs.target}")
-        if only := len(parted) - len(changed):
-            self.console.print(f"{only} apply to one of the two only")
+        self.console.print(f"{len(changed)} of {len(mine.verdicts)} cases {changed_text(theirs)}")
+        one_sided = [each for each in parted if each.is_of_applicability]
+        if one_sided:
+            self.console.print(f"{len(one_sided)} {ONE_SIDED_TEXT}:")
+        for each in one_sided:
+            where = mine.target if each.mine.outcome is Outcome.NOT_APPLICABLE else theirs.target
+            reason = Text(f"  not to {where}: {_cut(each.reason_of_applicability)}", "dim")
+            self.console.print(Text.assemble(f"  {each.mine.area}: {each.mine.name}", reason))
 
     def _table(self, found: Run) -> Table:
         level = f"metadata.version {found.metadata_version}"
