@@ -300,6 +300,10 @@ def test_help_teaches() -> None:
     text = completed("serve", "--help").stdout
     for word in ("mockraft ready bootstrap=", "--data-dir", "--metadata-version", "Exit codes", "kafka-storage format"):
         assert word in text
+    for choices in ("PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL", "none|requested|required", "debug|info|warning|error"):
+        assert f"[{choices}]" in text
+    options = re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)
+    assert options[options.index("--release") + 1] == "--as-version"
 
 
 def test_ten_thousand_idle_connections_disturb_no_client(serve: Callable[..., Served]) -> None:

@@ -59,12 +59,13 @@ _OTHERWISE: Mapping[str, Mapping[str, Any]] = {
     "features": {"name": "feature", "default": None, "is_list": True, "metavar": "NAME=LEVEL"},
     "server_properties": {"name": "server_property", "default": None, "is_list": True, "metavar": "KEY=VALUE"},
     "api_versions": {"default": None, "is_list": True, "metavar": "API=MIN-MAX"},
-    "sasl_enabled_mechanisms": {"default": None},
+    "security_protocol": {"metavar": "[PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL]"},
+    "ssl_client_auth": {"metavar": "[none|requested|required]"},
+    "sasl_enabled_mechanisms": {"default": None, "metavar": "MECHANISM,…"},
 }
 """Differences between an option on the command line, where it is text, and the field of ControllerConfig."""
 
 _OF_THE_PROCESS = (
-    Option("as_version", str, None, "Cluster", "The same as --release."),
     Option("stubs", Path, None, "Test setup", "File of stubs, faults and a plan that begin at once, as JSON or YAML."),
     Option(
         "until_stdin_ends",
@@ -173,7 +174,7 @@ _OF_THE_PROCESS = (
         "Keep answering requests that need no write after the disk is full or another failure that ends all writes. "
         "Default: the process ends with exit code 5.",
     ),
-    Option("log_level", str, "info", "Logs", "debug, info, warning or error."),
+    Option("log_level", str, "info", "Logs", "debug, info, warning or error.", metavar="[debug|info|warning|error]"),
     Option("log_json", bool, False, "Logs", "Write logs on stderr as JSON lines."),
 )
 
@@ -193,6 +194,8 @@ HEADINGS = (
 )
 
 _OF_THE_CONTROLLER = [replace(row, **_OTHERWISE.get(row.name, {})) for row in ROWS if row.group]
+_RELEASE = next(place for place, row in enumerate(_OF_THE_CONTROLLER) if row.name == "release")
+_OF_THE_CONTROLLER.insert(_RELEASE + 1, Option("as_version", str, None, "Cluster", "The same as --release."))
 SECRETS = tuple(row for row in _OF_THE_CONTROLLER if row.is_secret)
 """Options that may also be given in a file, by the option `in_a_file`."""
 
