@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from mockraft.commands.admin.api import RefusedError
 from mockraft.commands.admin.remote import Remote, assignments, given, group, remote, table
 from mockraft.commands.exit_codes import ExitCode
 from mockraft.serving.private_files import write_private
@@ -19,12 +20,15 @@ ABOUT = """Requests as the journal has them. Without a command: the newest.
   mockraft requests --api BrokerHeartbeat --broker-id 1
   mockraft requests --follow                              as they come; Ctrl-C ends
   mockraft requests --search my-topic                     in the decoded bodies
-  mockraft requests show 17                               with its bodies
+  mockraft requests --closed                              closed connections: failed logins, refused bytes
+  mockraft requests show 17                               with its bodies, or a closed connection
   mockraft requests verify BrokerRegistration --count 3 --within-ms 5000
   mockraft requests save run.pcapng · save run.jsonl      for Wireshark, or a line each
 """
 
 _EXCHANGE = ("ID", "TIME", "BROKER", "CLIENT", "CONNECTION", "REQUEST", "ANSWER", "MS")
+_CLOSED = ("ID", "TIME", "CONNECTION", "PEER", "BY", "REASON")
+_LIMIT = 50
 
 
 commands = group("requests", ABOUT, "List or follow the requests that it receives.")
@@ -44,22 +48,36 @@ def listed(
         typer.Option(min=1, metavar="N", help="So many, 50 by default; with --follow the end after so many."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they come.")] = False,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="Closed connections with the reason, failed logins among them, instead.")
+    ] = False,
 ) -> None:
     """List the newest requests, or follow them."""
+    if closed:
+        if follow or api or broker_id is not None or client_id is not None:
+            raise typer.BadParameter("with --closed only --connection, --node, --search and --limit choose")
+        _list_closed(to, connection, node, search or "", limit or _LIMIT)
+        return
     wanted = {"api": api, "clientId": client_id, "brokerId": broker_id, "connection": connection, "node": node}
     if follow:
         if search is not None:
             raise typer.BadParameter("--search looks back, not forward: leave it or --follow off")
         _follow(to, wanted, limit)
         return
-    found = to.api.get("/v1/requests", **wanted, q=search, limit=limit or 50)
+    found = to.api.get("/v1/requests", **wanted, q=search, limit=limit or _LIMIT)
     to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "no requests"))
 
 
 @remote(commands, "show", "One request with its bodies, as JSON.")
 def show(to: Remote, request_id: Annotated[int, typer.Argument(metavar="ID", help="Number of the request.")]) -> None:
-    """Print one request with its decoded bodies."""
-    print(json.dumps(to.api.get(f"/v1/requests/{request_id}"), indent=2))
+    """Print one request with its decoded bodies, or another entry of the journal with that number."""
+    try:
+        found = to.api.get(f"/v1/requests/{request_id}")
+    except RefusedError:
+        found = next((entry for entry in _entries(to) if entry["id"] == request_id), None)
+        if found is None:
+            raise
+    print(json.dumps(found, indent=2))
 
 
 @remote(commands, "unmatched", "Those that a strict script did not expect.")
@@ -108,6 +126,39 @@ def clear(to: Remote) -> None:
     to.show(None, "the journal is empty")
 
 
+def _entries(to: Remote, node: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield all entries of the journal, oldest first: requests, closed connections and failures of periodic work."""
+    for line in to.api.read("GET", "/v1/requests.jsonl", query={"node": node}).splitlines():
+        yield json.loads(line)
+
+
+def _list_closed(to: Remote, connection: int | None, node: int | None, search: str, limit: int) -> None:
+    found = [
+        entry
+        for entry in _entries(to, node)
+        if "closedMs" in entry
+        and connection in (None, entry["connection"])
+        and search.lower() in json.dumps(entry, ensure_ascii=False).lower()
+    ][-limit:]
+    rows = (
+        (
+            entry["id"],
+            _time(entry["closedMs"]),
+            entry["connection"],
+            entry["peer"],
+            "controller" if entry["refused"] else "peer",
+            entry["reason"],
+        )
+        for entry in found
+    )
+    to.show({"closed": found}, lambda: table(_CLOSED, rows, "no connection was closed"))
+
+
+def _time(at_ms: float) -> str:
+    time = datetime.fromtimestamp(at_ms / 1000)
+    return f"{time:%H:%M:%S}.{time.microsecond // 1000:03}"
+
+
 def _follow(to: Remote, wanted: Mapping[str, object], limit: int | None) -> None:
     left = limit
     for exchange in _live(to, wanted):
@@ -137,10 +188,9 @@ def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
         answer += " UNEXPECTED"
     if exchange.get("failure"):
         answer += " BROKE"
-    time = datetime.fromtimestamp(exchange["receivedMs"] / 1000)
     return (
         exchange["id"],
-        f"{time:%H:%M:%S}.{time.microsecond // 1000:03}",
+        _time(exchange["receivedMs"]),
         "-" if broker_id is None else broker_id,
         exchange.get("clientId") or "-",
         exchange["connection"],

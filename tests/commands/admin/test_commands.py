@@ -1,6 +1,7 @@
 """Each command at a controller with two simulated brokers."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,25 @@ def test_requests_are_listed_shown_and_followed(cli: Cli) -> None:
     assert json.loads(line)["id"] > first["id"]
     assert cli("requests", "--search", "no such text") == "no requests\n"
     assert cli("requests", "unmatched") == "none was unexpected\n"
+
+
+def test_closed_connections_are_listed_and_shown(cli: Cli, controller: SyncController) -> None:
+    with socket.create_connection((controller.host, controller.port)) as client:
+        client.sendall(b"\xff\xff\xff\xff")
+        client.recv(1)
+    entry = cli.json("requests", "--closed", "--limit", 1)["closed"][0]
+    assert entry["refused"]
+    listed = cli("requests", "--closed", "--connection", entry["connection"])
+    assert "controller" in listed
+    assert entry["reason"] in listed
+    assert json.loads(cli("requests", "show", entry["id"])) == entry
+    assert cli("requests", "--closed", "--search", "no such text") == "no connection was closed\n"
+
+
+def test_a_number_that_the_journal_does_not_have_is_refused(cli: Cli) -> None:
+    cli("requests", "show", 2**40)
+    assert cli.exit_code == 1
+    assert "is not in the journal" in cli.errors
 
 
 def test_verify_sets_the_exit_code_and_shows_near_misses(cli: Cli) -> None:

@@ -90,6 +90,7 @@ def test_a_refusal_names_the_field(cli: Cli) -> None:
         (("clock", "advance", "soon"), "is no time"),
         (("requests", "save", "run.txt"), ".pcapng or .jsonl"),
         (("requests", "--follow", "--search", "x"), "looks back"),
+        (("requests", "--closed", "--api", "Fetch"), "with --closed only"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_reason(cli: Cli, said: tuple[str, ...], why: str) -> None:
