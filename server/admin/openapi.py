@@ -39,8 +39,8 @@ LICENSE = {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE
 
 INT32 = {
     *("apiVersion", "brokerId", "brokers", "connection", "correlationId", "fenced", "isr", "leader"),
-    *("leaderEpoch", "leaderId", "maxVersion", "minVersion", "node", "nodeId", "nodes", "partition", "partitionEpoch"),
-    *("port", "replicas", "status", "total", "version", "voters"),
+    *("leaderEpoch", "leaderId", "maxVersion", "metadataVersion", "minVersion", "node", "nodeId", "nodes"),
+    *("partition", "partitionEpoch", "port", "replicas", "status", "total", "version", "voters"),
 }
 """Names of integers that Kafka has in 32 bits; the others may need 64."""
 

@@ -12,6 +12,7 @@ from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.metrics import CONTENT_TYPE
 from mockraft.server.admin.problems import ProblemError, commanding
 from mockraft.server.clock import VirtualClock
+from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.server.double import Double
 from mockraft.server.running import NothingRunsError
 from pydantic import Field
@@ -34,6 +35,8 @@ class Health(Model):
 
     status: Literal["up"] = Field(default="up", description="Records can be committed; otherwise the answer is 503.")
     version: str = Field(description="mockraft's version.")
+    release: str = Field(description="The Kafka release whose controller this is.", examples=["4.4"])
+    metadata_version: int | None = Field(description="Level of metadata.version; null while unknown.", examples=[33])
     cluster_id: str
     bootstrap: str = Field(description="controller.quorum.bootstrap.servers for brokers.", examples=["127.0.0.1:9093"])
     nodes: list[int] = Field(description="Ids of the running controllers.", examples=[[3000]])
@@ -104,6 +107,8 @@ async def get_health(double: TheDouble) -> Health:
     quorum = double.state.quorum()
     return Health(
         version=metadata.version("mockraft"),
+        release=first.controller.release.name,
+        metadata_version=double.state.features().get(METADATA_VERSION),
         cluster_id=first.config.cluster_id,
         bootstrap=",".join(each.bootstrap for each in nodes.values()),
         nodes=list(nodes),

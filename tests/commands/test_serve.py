@@ -24,7 +24,7 @@ from .cli import DEADLINE_S, completed, started
 
 READY = (
     r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
-    r"node_id=(?P<node_id>\d+) admin=off\n"
+    r"node_id=(?P<node_id>\d+) admin=off release=(?P<release>\S+) metadata_version=(?P<level>\d+|unknown)\n"
 )
 ANY_ID = "p66Y0sRpQNGVKjK4oTgauw"
 
@@ -35,6 +35,8 @@ class Served(NamedTuple):
     port: int
     cluster_id: str
     node_id: int
+    levels: tuple[str, str]
+    """The release and the level of metadata.version, as the ready line has them."""
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Signal it; gives the exit code and stderr. The ready line was all that it printed."""
@@ -58,7 +60,8 @@ def serve() -> Iterator[Callable[..., Served]]:
 
         def start(*options: str) -> Served:
             process, ready = undo.enter_context(started("serve", "--port", "0", *options, ready=READY))
-            return Served(process, ready["host"], int(ready["port"]), ready["cluster_id"], int(ready["node_id"]))
+            numbers, levels = (int(ready["port"]), int(ready["node_id"])), (ready["release"], ready["level"])
+            return Served(process, ready["host"], numbers[0], ready["cluster_id"], numbers[1], levels)
 
         yield start
 
@@ -181,6 +184,23 @@ def test_refuses_a_data_directory_of_a_newer_release(tmp_path: Path) -> None:
     code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", cluster_id, "--release", "3.9")
     assert (code, "Traceback" in errors) == (4, False)
     assert "metadata.version 33 is not supported by controllers of Kafka 3.9; serve with --release 4.4" in errors
+
+
+def test_names_the_release_of_an_older_log(serve: Callable[..., Served], tmp_path: Path) -> None:
+    with Controller.sync(data_dir=tmp_path, release="3.9"):
+        pass
+    lower = (
+        "the log's metadata.version is 3.9-IV0 (21), and a new log of Kafka 4.4 begins with 4.4-IV2 (33);"
+        " for a controller of its release start with --release 3.9"
+    )
+    for options, release, is_lower in [((), "4.4", True), (("--release", "3.9"), "3.9", False)]:
+        served = serve("--data-dir", str(tmp_path), *options)
+        assert served.levels == (release, "21")
+        assert (lower in served.end()[1]) == is_lower
+
+
+def test_does_not_know_the_level_of_a_log_that_it_has_not_fetched(serve: Callable[..., Served]) -> None:
+    assert serve("--controller-quorum-bootstrap-servers", "127.0.0.1:1").levels == ("4.4", "unknown")
 
 
 def test_reports_a_port_in_use(serve: Callable[..., Served]) -> None:

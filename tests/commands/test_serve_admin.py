@@ -21,7 +21,7 @@ def serve() -> Iterator[Serve]:
 
         def start(*options: str) -> tuple[subprocess.Popen[str], str]:
             where = ("--port", "0", "--admin-port", "0")
-            ready = r".* admin=(http://127\.0\.0\.1:\d+)\n"
+            ready = r".* admin=(http://127\.0\.0\.1:\d+) .*\n"
             process, found = undo.enter_context(started("serve", *where, *options, ready=ready))
             return process, found[1]
 

@@ -25,7 +25,7 @@ from ..commands.cli import DEADLINE_S, completed, invoke, started
 from ..configs import BROKER, SET, change_configs
 from ..topics import ask
 
-READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+)\n"
+READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+) .*\n"
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 

@@ -16,7 +16,7 @@ from ..live_client import DEADLINE_S, LiveClient
 from ..topics import topic
 
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
-READY = r"mockraft ready bootstrap=127.0.0.1:(\d+) cluster_id=\S+ node_id=3000 admin=off\n"
+READY = r"mockraft ready bootstrap=127.0.0.1:(\d+) cluster_id=\S+ node_id=3000 admin=off .*\n"
 PROGRAM = """
 import itertools, sys, time
 shifts_ns = itertools.cycle([int(text) * 10**9 for text in sys.argv.pop(1).split(",")])

@@ -467,11 +467,17 @@ type Health struct {
 	// LeaderID The active controller.
 	LeaderID *int32 `json:"leaderId"`
 
+	// MetadataVersion Level of metadata.version; null while unknown.
+	MetadataVersion *int32 `json:"metadataVersion"`
+
 	// Nodes Ids of the running controllers.
 	Nodes []int32 `json:"nodes"`
 
 	// NowMs The controller's clock, milliseconds since 1970.
 	NowMs int64 `json:"nowMs"`
+
+	// Release The Kafka release whose controller this is.
+	Release string `json:"release"`
 
 	// Requests Requests answered since the start.
 	Requests int64 `json:"requests"`

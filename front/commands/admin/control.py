@@ -58,6 +58,7 @@ def state(to: Remote) -> None:
         ("log", f"{quorum['logStartOffset']} to {quorum['logEndOffset']}, committed to {quorum['highWatermark']}"),
         ("brokers", f"{health['brokers']['total']}, {health['brokers']['fenced']} of them fenced"),
         ("requests", f"{health['requests']}, {health['failures']} failures"),
+        ("release", f"{health['release']}, metadata.version {health['metadataVersion']}"),
         ("mockraft", health["version"]),
     ]
     to.show(None, lambda: table(("", ""), rows, ""))

@@ -200,9 +200,12 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
+        level = double.state.features().get("metadata.version")
+        release.log_lower_level(level, config)
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
-            f"node_id={','.join(map(str, nodes))} admin={admin_url}",
+            f"node_id={','.join(map(str, nodes))} admin={admin_url} "
+            f"release={config.release} metadata_version={'unknown' if level is None else level}",
             flush=True,
         )
         if options["brokers"] and (code := await _start_brokers(nodes, config, rng, options, undo)):

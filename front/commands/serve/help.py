@@ -18,7 +18,7 @@ ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers ca
 Prints one line on stdout once it accepts connections:
 
 \b
-  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
+  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off release=4.4 metadata_version=33
 
 A broker joins it with that cluster id and three properties:
 

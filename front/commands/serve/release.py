@@ -5,9 +5,15 @@ And server properties, whose keys are those of the release.
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve.options import OPTIONS, OptionError, blaming
+
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+
+_log = logging.getLogger("mockraft.serve")
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +49,24 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         "api_versions": ranges,
         "server_properties": others,
     }
+
+
+def log_lower_level(level: int | None, config: ControllerConfig) -> None:
+    """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
+    if level is None or level >= config.metadata_version:
+        return
+    from mockraft.releases import SUPPORTED, release
+    from mockraft.server.controller.settings.features import metadata_version
+
+    older = next((of for of in map(release, SUPPORTED) if level in of.metadata_versions), None)
+    if older is None or older.name == config.release:
+        return
+    own, new = metadata_version(level), metadata_version(config.metadata_version)
+    _log.info(
+        "the log's metadata.version is %s (%d), and a new log of Kafka %s begins with %s (%d);"
+        " for a controller of its release start with --release %s",
+        *(own.name, own.level, config.release, new.name, new.level, older.name),
+    )
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -187,7 +187,9 @@ def test_records_are_appended_and_make_topics(cli: Cli) -> None:
 
 
 def test_state_is_shown_and_saved(cli: Cli, tmp_path: Path) -> None:
-    assert "3000 in epoch 1" in cli("state")
+    shown = cli("state")
+    assert "3000 in epoch 1" in shown
+    assert "4.4, metadata.version 33" in shown
     assert len(cli.json("state")["brokers"]) == 2
     file = tmp_path / "cluster.state"
     assert "bytes" in cli("state", "save", file)

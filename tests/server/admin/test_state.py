@@ -117,6 +117,7 @@ async def test_health_lists_the_running_parts(http: httpx.AsyncClient, controlle
     assert health["clusterId"] == controller.cluster_id
     assert health["bootstrap"] == controller.bootstrap
     assert (health["nodes"], health["brokers"]) == ([3000], {"total": 0, "fenced": 0})
+    assert (health["release"], health["metadataVersion"]) == ("4.4", 33)
 
 
 async def test_settings_are_changed_one_by_one(http: httpx.AsyncClient, controller: Controller) -> None:

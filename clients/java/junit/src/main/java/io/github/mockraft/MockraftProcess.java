@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 
 /** A mockraft process; it ends with this one, because it watches its standard input. */
 record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
-    private static final Pattern READY = Pattern.compile("mockraft ready bootstrap=\\S+ .*admin=(\\S+)");
+    private static final Pattern READY = Pattern.compile("mockraft ready bootstrap=\\S+ .*admin=(\\S+).*");
     private static final long STOP_TIMEOUT_S = 20;
 
     static MockraftProcess start(String... options) throws IOException {
