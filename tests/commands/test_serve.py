@@ -244,6 +244,11 @@ def test_refuses_bad_options(options: tuple[str, ...]) -> None:
     assert "Traceback" not in errors
 
 
+def test_a_metadata_version_before_the_first_one_of_a_new_log_is_its_own_options_error() -> None:
+    code, errors = refusal("--release", "3.9", "--metadata-version", "3.0")
+    assert (code, "Invalid value for --metadata-version: Unknown metadata.version '3.0'" in errors) == (2, True)
+
+
 @pytest.mark.parametrize(("text", "level"), [("4.3-IV0", 30), ("30", 30), ("3.3-IV3", 7), ("4.1", 27)])
 def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., Served], text: str, level: int) -> None:
     served = serve("--metadata-version", text)

@@ -37,10 +37,11 @@ def metadata_version_level(text: str, release: Release, *, unstable: bool = Fals
     """Return the feature level of a version: "4.1-IV1", "4.1", "4.1.2" or "27".
 
     A release means its newest version, and text after the second dot is ignored, as Kafka does
-    (MetadataVersion.fromVersionString). ValueError for a version that the release does not have.
+    (MetadataVersion.fromVersionString). ValueError for a version that a new log of the release cannot begin with.
     """
-    known = [*release.metadata_versions.values()]
-    known += release.unstable_metadata_versions.values() if unstable else ()
+    versions = [*release.metadata_versions.values()]
+    versions += release.unstable_metadata_versions.values() if unstable else ()
+    known = [version for version in versions if version.level >= METADATA_VERSION_MIN]
     wanted = ".".join(text.split(".")[:2])
     levels = [v.level for v in known if wanted in (v.name, v.release, str(v.level))]
     if not levels:

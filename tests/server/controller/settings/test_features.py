@@ -38,6 +38,12 @@ def test_refuses_a_version_that_the_release_does_not_have(text: str) -> None:
         features.metadata_version_level(text, release())
 
 
+@pytest.mark.parametrize("text", ["3.0", "1", "3.3-IV2", "4.4"])
+def test_lists_only_versions_that_a_new_log_of_the_release_can_begin_with(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"^Unknown metadata.version '{text}'. Supported .* are: 3.3-IV3, .*3.9-IV0$"):
+        features.metadata_version_level(text, release("3.9"))
+
+
 @pytest.mark.parametrize(
     ("level", "register_broker", "partition"),
     [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (22, 3, 1), (23, 3, 2), (29, 3, 2), (30, 4, 2)],
