@@ -256,7 +256,7 @@ class ControllerConfig:
     connections_max: int = option(50_000, "Limits", "Refuse further connections.")
     connections_max_idle_ms: int = option(600_000, "Limits", "Close a connection without any traffic for so long.")
     journal_entries_max: int = option(20_000, "Limits", "Exchanges kept in the journal; 0 keeps no journal.", lowest=0)
-    journal_bytes_max: int = option(67_108_864)
+    journal_bytes_max: int = option(67_108_864, "Limits", "Bytes kept in the journal; the oldest exchanges go first.")
 
     def __post_init__(self) -> None:
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
