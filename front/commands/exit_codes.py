@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
 
     DONE = 0, "done"
     FAILED = 1, "the result is negative"
-    USAGE = 2, "a wrong option or input file"
+    USAGE = 2, "a wrong option, or a file that cannot be read or written"
     CANNOT_LISTEN = 3, "an address cannot be listened on"
     UNUSABLE_DIRECTORY = 4, "a data or log directory cannot be used"
     CANNOT_CONTINUE = 5, "the controller cannot continue (a full disk, an I/O error)"
