@@ -9,13 +9,12 @@ from playwright.async_api import Page, ViewportSize, expect
 
 from ..languages.tools import run
 from .asking import ask, create_topic, register
-from .conftest import DESK, PANELS, Opens, Scheme
+from .conftest import DESK, PANELS, PHONE, Opens, Scheme
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LONG_NAME = "a_name_without_a_break_that_is_longer_than_the_screen_of_a_phone_is_wide"
 FOLDER = Path(__file__).parent
-PHONE: ViewportSize = {"width": 390, "height": 844}
 
 VIOLATIONS = """async () => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });

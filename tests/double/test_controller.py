@@ -96,3 +96,9 @@ def test_a_virtual_hour_at_once_fences_no_broker_and_the_log_outlives_an_earlier
             assert [broker.fenced for broker in controller.state.brokers()] == [False]
             fenced = [record for record in controller.state.metadata_log() if record.type == "FenceBrokerRecord"]
             assert fenced == []
+
+
+def test_strict_mode_expects_what_a_broker_sends() -> None:
+    with Controller.sync(strict=True) as controller:
+        controller.start_broker(1)
+        controller.assert_all_expected()

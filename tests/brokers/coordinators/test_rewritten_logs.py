@@ -72,10 +72,9 @@ def test_log_of_transactions_stays_short_and_keeps_every_id(led: Led) -> None:
         led.transactions.initialize(f"tx-{number % 7}", 60_000, None)
         led.run()
         assert log(led, TRANSACTIONS).size_bytes < 4 * BYTES
-    epochs = {f"tx-{each}": each for each in range(7)}
     for _ in range(2):
-        for transactional_id in epochs:
-            known = led.transactions.find(transactional_id)
+        for number in range(7):
+            known = led.transactions.find(f"tx-{number}")
             assert known is not None
             assert known.producer_epoch >= 300 // 7 - 1
         led.forget()
@@ -101,7 +100,8 @@ def test_log_begins_later_only_once_the_state_is_replicated(led: Led) -> None:
         led.replicate(OFFSETS)
         if log(led).high_watermark < log(led).end_offset:
             break
-    assert (number, log(led).start_offset) != (99, 0)
+    else:
+        pytest.fail("the log was never rewritten")
     before = log(led).start_offset
     led.replicate(OFFSETS)
     assert log(led).start_offset > before
