@@ -23,11 +23,12 @@ def end_at_call(error: BaseException) -> None:
     frames = list(_frames(error))
     modules = [_module(each) for each in frames]
     own = 1 + max((at for at, module in enumerate(modules) if module.startswith(_RUNNERS)), default=-1)
-    call = next((at for at in range(own, len(frames)) if _is_ours(modules[at])), 0)
+    call = next((at for at in range(own, len(frames)) if _is_ours(frames[at])), 0)
     if call > own:
         frames[call - 1].tb_next = None
-        error.__cause__ = None
-        error.__suppress_context__ = True
+        hidden = error.__cause__ or error.__context__
+        if hidden is not None and any(map(_is_ours, _frames(hidden))):
+            error.__cause__, error.__suppress_context__ = None, True
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -40,7 +41,7 @@ def _is_refusal(error: BaseException) -> bool:
     if isinstance(error, TypeError) and module in _ADAPTERS:
         return True
     code = innermost.tb_frame.f_code.co_code
-    return _is_ours(module) and code[innermost.tb_lasti] == _RAISE
+    return _is_ours(innermost) and code[innermost.tb_lasti] == _RAISE
 
 
 def _frames(error: BaseException) -> Iterator[TracebackType]:
@@ -54,6 +55,8 @@ def _module(at: TracebackType) -> str:
     return str(at.tb_frame.f_globals.get("__name__", ""))
 
 
-def _is_ours(module: str) -> bool:
-    # Python 3.11 raises the error for a member that an enum has not inside the module `enum`.
-    return module.partition(".")[0] in ("mockraft", "enum")
+def _is_ours(at: TracebackType) -> bool:
+    module = _module(at)
+    if module == "enum":  # Python 3.11 raises the error for an unknown member there.
+        module = getattr(at.tb_frame.f_locals.get("cls"), "__module__", "")
+    return module.partition(".")[0] == "mockraft"

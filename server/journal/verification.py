@@ -26,6 +26,10 @@ class VerificationError(AssertionError):
         self.double: object = None
         """The controller or quorum whose journal it is, where that is known."""
 
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """Return what makes a copy; `double` stays in this process."""
+        return type(self), (self.findings, self.journal)
+
 
 def verify(
     entries: Iterable[Entry],

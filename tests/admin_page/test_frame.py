@@ -66,6 +66,16 @@ async def test_a_number_key_leads_to_each_panel(opens: Opens) -> None:
         await expect(page.locator("#panel > section:visible")).to_have_count(1)
 
 
+async def test_back_to_the_address_without_a_panel_leads_to_the_overview(opens: Opens) -> None:
+    page = await opens()
+    await page.goto(page.url.partition("#")[0])
+    current = page.locator("#panels [aria-current=page]")
+    await page.locator("#panels a[href='#/brokers']").click()
+    await expect(current).to_have_attribute("href", "#/brokers")
+    await page.go_back()
+    await expect(current).to_have_attribute("href", "#/overview")
+
+
 async def test_bar_shows_health_and_a_missing_controller(opens: Opens, controller: Controller) -> None:
     register(controller, 20)
     page = await opens()

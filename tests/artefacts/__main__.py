@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"{options.out} has other files: name a folder that is empty, new, or of an earlier make dist")
         shutil.rmtree(options.out)
     options.out.mkdir(parents=True)
+    (options.out / "SHA256SUMS").touch()
     if changed := uncommitted(ROOT):
         print(f"not committed, and built in: {', '.join(changed[:5])}{' …' if changed[5:] else ''}")
     with tempfile.TemporaryDirectory(prefix="mockraft-dist-") as folder:
@@ -72,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _build(build: Build, parts: Sequence[str]) -> int:
     code = 0
-    shown: set[Path] = set()
+    sums_file = build.target / "SHA256SUMS"
+    shown = {sums_file}
     for part in parts:
         try:
             PARTS[part](build)
@@ -85,8 +87,8 @@ def _build(build: Build, parts: Sequence[str]) -> int:
         for path in sorted({*build.target.iterdir()} - shown):
             print(f"{part:<9} {path.name} ({path.stat().st_size:,} bytes)", flush=True)
             shown.add(path)
-    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(shown)]
-    (build.target / "SHA256SUMS").write_text("".join(sums))
+    built = sorted(shown - {sums_file})
+    sums_file.write_text("".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in built))
     return code
 
 

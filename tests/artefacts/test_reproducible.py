@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from ..budgets import soak
+from .__main__ import PARTS, main
+from .build import Build
 from .conftest import ROOT, build_elsewhere, build_here
 
 
@@ -31,6 +33,17 @@ def test_another_part_is_the_same_from_another_folder_umask_and_time_zone(part: 
     here, elsewhere = contents(build_here(tmp_path / "here", part)), contents(build_elsewhere(tmp_path, part))
     assert len(here) == 2
     assert here == elsewhere
+
+
+def test_folder_of_an_interrupted_build_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(build: Build) -> None:
+        (build.target / "half.whl").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PARTS, "packages", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            main(["packages", "--out", str(tmp_path / "dist")])
 
 
 @pytest.mark.parametrize(("ci", "code"), [("false", 0), ("true", 1)])

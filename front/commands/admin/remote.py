@@ -27,7 +27,8 @@ PIPE_COLUMNS = 160
 ENDING = f"""\b
 The controller is the one with an admin API: mockraft serve --admin-port 8080. Another than http://127.0.0.1:8080 is
 given by --admin or MOCKRAFT_ADMIN, its token by --token-file or MOCKRAFT_ADMIN_TOKEN.
-{exit_codes(ExitCode.NO_ANSWER, failed="refused (the reason is on stderr)")}"""
+
+{exit_codes(ExitCode.NO_ANSWER, ExitCode.MISSING, failed="refused (the reason is on stderr)")}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +176,7 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
     except BrokenPipeError:
         raise  # as in `mockraft brokers | head`; click ends without a message
     except OSError as error:
-        _fail(ctx, error, ExitCode.FAILED)
+        _fail(ctx, error, ExitCode.USAGE)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.DONE) from None
 

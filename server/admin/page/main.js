@@ -50,7 +50,7 @@ const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 function show() {
   // Another fragment, as that of the skip link, is a place in the current panel.
-  if (current && !location.hash.startsWith("#/")) return;
+  if (current && location.hash && !location.hash.startsWith("#/")) return;
   const found = PANELS.find(({ id }) => `#/${id}` === location.hash) ?? PANELS[0];
   let panel = made.get(found.id);
   if (!panel) {

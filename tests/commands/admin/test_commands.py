@@ -210,6 +210,14 @@ def test_reset_clears_stubs_faults_and_journal(cli: Cli, controller: SyncControl
     assert cli("requests", "clear") == "the journal is empty\n"
 
 
+@pytest.mark.parametrize("command", [("requests", "save"), ("state", "save")], ids=" ".join)
+def test_file_that_cannot_be_written_is_a_usage_error(cli: Cli, tmp_path: Path, command: tuple[str, str]) -> None:
+    file = tmp_path / "missing" / "run.jsonl"
+    cli(*command, file)
+    assert cli.exit_code == 2
+    assert str(file) in cli.errors
+
+
 def test_a_controller_is_restarted_loaded_and_forgets_brokers(tmp_path: Path) -> None:
     from mockraft.server.admin.serving import AdminServer
     from mockraft.server.admin.settings import AdminSettings

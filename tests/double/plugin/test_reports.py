@@ -158,6 +158,25 @@ def test_a_defect_of_mockraft_keeps_its_frames(run_pytest: Run) -> None:
     result.stdout.fnmatch_lines(["*double.py:*", "E*KeyError: 'nothing'"])
 
 
+@pytest.mark.parametrize("call", ["Color(7)", "mockraft.stub('BrokerHartbeat')"])
+def test_error_that_the_test_was_handling_is_shown_too(run_pytest: Run, call: str) -> None:
+    result = run_pytest(
+        f"""
+        from enum import Enum
+
+        Color = Enum("Color", ["RED"])
+
+        def test_one(mockraft):
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                {call}
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*ZeroDivisionError*", "During handling*", f">*{call}"])
+
+
 @pytest.mark.parametrize("call", ["verify(2, 'BrokerHeartbeat')", "wait_for('BrokerHeartbeat', n=9, timeout_s=0.01)"])
 def test_a_failed_wait_or_verification_shows_the_journal_once(run_pytest: Run, call: str) -> None:
     source = f"""

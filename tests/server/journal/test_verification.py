@@ -1,8 +1,10 @@
 """Waiting for exchanges, and verification of them."""
 
+import pickle
 from collections.abc import Callable, Sequence
 
 import pytest
+from mockraft import WaitTimeoutError
 from mockraft.server.journal import ClosedConnection, Exchange, Journal, VerificationError, merged, verify, when
 
 from .conftest import heartbeat
@@ -151,3 +153,11 @@ def test_entries_of_all_nodes_are_merged_in_the_order_they_came(journals: list[J
         journals[node].add_exchange(heartbeat())
     assert [(entry.id, entry.node_id) for entry in merged(journals)] == [(1, 3000), (2, 3001), (3, 3001), (4, 3000)]
     assert [entry.id for entry in merged(journals, since=2)] == [3, 4]
+
+
+@pytest.mark.parametrize("kind", [VerificationError, WaitTimeoutError])
+def test_error_can_be_pickled(kind: type[VerificationError]) -> None:
+    error = kind("found 0", "journal: none")
+    copied = pickle.loads(pickle.dumps(error))
+    assert (type(copied), copied.findings, copied.journal) == (kind, "found 0", "journal: none")
+    assert str(copied) == str(error)
