@@ -108,9 +108,9 @@ def pytest_runtest_makereport(
 
         try:
             add_journals(report, item, live, error)
-        except Exception as error:
+        except Exception as problem:
             # An error here would end the run, and hide the test's own.
-            report.sections.append(("mockraft journal", f"it cannot be had: {type(error).__name__}: {error}"))
+            report.sections.append(("mockraft journal", f"it cannot be had: {type(problem).__name__}: {problem}"))
     return report
 
 

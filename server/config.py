@@ -367,7 +367,8 @@ class ControllerConfig:
         object.__setattr__(self, "features", levels.others)
         if levels.kraft_version is not None:
             if self.kraft_version not in (None, levels.kraft_version):
-                raise ValueError(f"kraft_version={self.kraft_version}: the features have {levels.kraft_version}")
+                feature = f"kraft.version={levels.kraft_version}"
+                raise ValueError(f"kraft_version={self.kraft_version} contradicts the feature {feature}")
             object.__setattr__(self, "kraft_version", levels.kraft_version)
         if self.server_properties:
             from mockraft.server import server_properties

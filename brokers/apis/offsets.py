@@ -48,7 +48,7 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
     offsets: dict[TopicPartition, Offset] = {}
     known: list[OffsetCommitResponsePartition] = []
     for topic, answers in zip(request.topics, response.topics, strict=True):
-        name = name_of(ctx, topic)
+        name = name_of(ctx, topic, TOPIC_IDS_FROM)
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             answer.error_code = check_partition(ctx, name, partition.partition_index)
             if answer.error_code == error_codes.NONE and name is not None:
@@ -121,9 +121,11 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
     named: dict[str, Sequence[int]] | None
     if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
         named = {
-            name: topic.partition_indexes for topic in requested.topics if (name := name_of(ctx, topic)) is not None
+            name: topic.partition_indexes
+            for topic in requested.topics
+            if (name := name_of(ctx, topic, TOPIC_IDS_FROM)) is not None
         }
-        unknown = [_unknown(topic) for topic in requested.topics if name_of(ctx, topic) is None]
+        unknown = [_unknown(topic) for topic in requested.topics if name_of(ctx, topic, TOPIC_IDS_FROM) is None]
     else:
         named, unknown = _by_name(requested.topics), []
     try:
@@ -153,7 +155,7 @@ def _by_name(
 def name_of(
     ctx: RequestContext,
     topic: OffsetFetchRequestTopics | OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic,
-    ids_from: int = TOPIC_IDS_FROM,
+    ids_from: int,
 ) -> str | None:
     """Return the name of a topic given by name or, from this version on, by id; None when no topic has the id."""
     if ctx.api_version < ids_from:

@@ -10,6 +10,7 @@ from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_tex
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.serving.extras import install_hint
 from mockraft.serving.private_files import write_private
 
 _KNOWN = "known"
@@ -25,7 +26,7 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     try:
         from jinja2 import Environment
     except ModuleNotFoundError:
-        raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
+        raise NoTemplatesError(f"the HTML report needs Jinja2: {install_hint('conformance')}") from None
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text = resources.files("mockraft.conformance.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
     write_private(path, environment.from_string(text).render(_content(found, against)).encode())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from mockraft.commands.exit_codes import ExitCode
+from mockraft.serving.extras import install_hint
 from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def end(command: str, error: object, code: ExitCode) -> NoReturn:
 
 def end_without(command: str, package: str | None, extra: str) -> NoReturn:
     """End `mockraft COMMAND` because a package is missing, which an extra of mockraft installs."""
-    about = f"this needs {package}, which is not installed: pip install 'mockraft[{extra}]' (in a clone: '.[{extra}]')"
-    end(command, about, ExitCode.MISSING)
+    end(command, f"this needs {package}, which is not installed: {install_hint(extra)}", ExitCode.MISSING)
 
 
 def write_json(command: str, path: Path | None, tree: object) -> None:

@@ -6,6 +6,7 @@ Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.may
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from mockraft.releases import Behaviour, release
 from mockraft.server.controller.log import limits
@@ -70,7 +71,7 @@ def begin_adding(
         message = f"Cannot add voter {_shown(quorum, key)}: the leader epoch {quorum.epoch} is too near to the last one"
         raise ApiError(error_codes.INVALID_REQUEST, message)
     if key.id in voters.nodes:
-        known = _shown_all(quorum, voters)
+        known = voters.keys_text(partial(_shown, quorum))
         message = f"The voter id for {_shown(quorum, key)} is already part of the set of voters {known}."
         raise ApiError(error_codes.DUPLICATE_VOTER, message)
     if not quorum.requests.is_ready(key.id, now_ms):
@@ -121,7 +122,8 @@ def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
     voters = _voters_to_change(quorum, "removing", now_ms)
     left = voters.removed(key)
     if left is None:
-        message = f"Cannot remove voter {_shown(quorum, key)} from the set of voters {_shown_all(quorum, voters)}"
+        known = voters.keys_text(partial(_shown, quorum))
+        message = f"Cannot remove voter {_shown(quorum, key)} from the set of voters {known}"
         raise ApiError(error_codes.VOTER_NOT_FOUND, message)
     change = VoterChange(key, _deadline_ms(quorum, now_ms))
     quorum.voter_change = change
@@ -201,10 +203,6 @@ def _shown(quorum: Quorum, key: ReplicaKey) -> str:
     """Return a voter as the release's texts show it."""
     is_plain = release(quorum.config.release).has(Behaviour.DIRECTORY_IDS_ARE_PLAIN)
     return str(key) if is_plain else key.as_optional()
-
-
-def _shown_all(quorum: Quorum, voters: VoterSet) -> str:
-    return f"[{', '.join(_shown(quorum, node.key) for node in voters.nodes.values())}]"
 
 
 def _append(quorum: Quorum, voters: VoterSet, change: VoterChange | None, now_ms: int) -> None:

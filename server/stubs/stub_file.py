@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub import Stub
+from mockraft.serving.extras import install_hint
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json, Tree
@@ -125,7 +126,7 @@ def _yaml(path: Path, text: str) -> tuple[Json, Node | None]:
     try:
         import yaml
     except ImportError:
-        about = "YAML needs PyYAML: pip install 'mockraft[admin]' (in a clone: '.[admin]'), or write the file as JSON"
+        about = f"YAML needs PyYAML: {install_hint('admin')}, or write the file as JSON"
         raise NoYamlError(f"{path}: {about}") from None
     try:
         loader = yaml.SafeLoader(text)

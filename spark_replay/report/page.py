@@ -10,6 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.serving.extras import install_hint
 from mockraft.serving.private_files import write_private
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
@@ -196,7 +197,7 @@ def _text(folder: Traversable, name: str) -> str:
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 
-_MISSING = "the report needs Jinja2 and matplotlib: pip install 'mockraft[spark]'"
+_MISSING = f"the report needs Jinja2 and matplotlib: {install_hint('spark')}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve.options import ADMIN_OFF, MissingPackageError, OptionError, blaming
+from mockraft.serving.extras import install_hint
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
@@ -28,8 +29,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     if not port.isdecimal() or int(port) > 65_535:
         raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        about = "--admin-port needs two more packages: pip install 'mockraft[admin]' (in a clone: '.[admin]')"
-        raise MissingPackageError(about)
+        raise MissingPackageError(f"--admin-port needs two more packages: {install_hint('admin')}")
     from mockraft.server.admin.settings import AdminSettings
 
     token_file = options["admin_token_file"]

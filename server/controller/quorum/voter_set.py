@@ -7,7 +7,7 @@ effective from the moment they are in the log, committed or not.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,9 +104,9 @@ class VoterSet:
             return None
         return VoterSet(other for other in self.nodes.values() if other is not node)
 
-    def keys_text(self) -> str:
+    def keys_text(self, shown: Callable[[ReplicaKey], str] = str) -> str:
         """Return the voters as in Kafka's messages."""
-        return f"[{', '.join(str(node.key) for node in self.nodes.values())}]"
+        return f"[{', '.join(shown(node.key) for node in self.nodes.values())}]"
 
     def as_record(self) -> VotersRecord:
         """Return the VotersRecord of this set."""

@@ -108,8 +108,8 @@ def check_supported(release: Release, name: str, level: int, *, unstable: bool =
         return level == 0 or low <= level <= high
 
     if not has_level(release):
-        newer = next((each for each in map(release_named, SUPPORTED) if has_level(each)), None)
-        hint = "no known release has it" if newer is None else f"serve with --release {newer.name}"
+        fitting = next((each for each in map(release_named, SUPPORTED) if has_level(each)), None)
+        hint = "no known release has it" if fitting is None else f"serve with --release {fitting.name}"
         raise ValueError(f"{name} {level} is not supported by controllers of Kafka {release.name}; {hint}")
 
 
@@ -136,7 +136,7 @@ def initial_levels(
         raise ValueError(f"metadata_version={metadata_level}: {about}")
     if METADATA_VERSION in others:
         if metadata_level:
-            raise ValueError(f"{METADATA_VERSION} is also given by itself; give it once")
+            raise ValueError(f"{METADATA_VERSION} is given twice: as an option and as a feature")
         metadata_level = _known_level(release, others.pop(METADATA_VERSION), unstable=unstable)
     metadata_level = metadata_level or max(release.metadata_versions)
     for name in others:

@@ -61,8 +61,9 @@ def _alter(
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)
     if target.replicas is None:
         return _cancel(controller, topic, target.partition_index, partition)
-    by_the_text = Rule.NO_REASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules
-    check_manual_assignment(controller, target.replicas, None, allows_cordoned=by_the_text)
+    # The KIP's text refuses them later, with INELIGIBLE_REPLICA.
+    allows_cordoned = Rule.NO_REASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules
+    check_manual_assignment(controller, target.replicas, None, allows_cordoned=allows_cordoned)
     if not may_change_factor:
         _check_factor(partition, len(target.replicas))
     return _change(controller, topic, target.partition_index, partition, target.replicas)

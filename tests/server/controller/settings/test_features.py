@@ -153,7 +153,7 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
         (0, {"metadata.version": 34}, "metadata.version 4.5-IV0 is not yet stable."),
         (0, {"metadata.version": 35}, "feature level 35. Valid feature levels are from 7 to 34"),
         (0, {"metadata.version": 0}, "feature level 0. Valid feature levels are from 7 to 34"),
-        (30, {"metadata.version": 30}, "metadata.version is also given by itself; give it once"),
+        (30, {"metadata.version": 30}, "metadata.version is given twice: as an option and as a feature"),
     ],
 )
 def test_refuses_features_that_the_release_or_level_does_not_have(level: int, chosen: dict[str, int], why: str) -> None:
