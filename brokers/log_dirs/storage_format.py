@@ -1,6 +1,6 @@
 """Formatting of log directories as `kafka-storage format` does for a broker (Kafka's `Formatter`, KIP-858).
 
-Each directory without meta.properties gets one with an id of its own. Before 4.4 Kafka's also gets a
+Each directory without meta.properties gets one with an id of its own. Kafka before 4.4 also writes a
 bootstrap.checkpoint, which no broker needs.
 """
 

@@ -60,8 +60,8 @@ class Settings(Model):
     """Settings that can be changed at run time."""
 
     strict: bool = Field(
-        description="If true, a request that no stub matches is marked `unmatched`, but for those by which brokers and "
-        "quorums run; it is still answered."
+        description="If true, a request that no stub matches is marked `unmatched`, except the APIs that every broker "
+        "and controller uses. The controller answers it as usual."
     )
     journal_enabled: bool = Field(description="True if requests are kept.")
     journal_entries_max: int = Field(description="Maximum number of requests kept.", ge=1, le=10_000_000)

@@ -80,8 +80,8 @@ class StubList:
     """Live stubs, the states of their scenarios, and the blackholed clients.
 
     `is_armed` is True if requests have to be matched at all. `strict`: a request that no stub matches is marked
-    `unmatched` in the journal, but for those of every cluster (`ROUTINE_API_KEYS`); the controller still answers
-    it.
+    `unmatched` in the journal, except the APIs that every broker and controller uses (`ROUTINE_API_KEYS`). The
+    controller answers it as usual.
     """
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True)
     (options.out / "SHA256SUMS").touch()
     if changed := uncommitted(ROOT):
-        print(f"not committed, and built in: {', '.join(changed[:5])}{' …' if changed[5:] else ''}")
+        print(f"warning: built with uncommitted changes: {', '.join(changed[:5])}{' …' if changed[5:] else ''}")
     with tempfile.TemporaryDirectory(prefix="mockraft-dist-") as folder:
         epoch_s = commit_time_s(ROOT)
         copy_source(ROOT, Path(folder, "source"), epoch_s)

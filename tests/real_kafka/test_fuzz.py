@@ -1,4 +1,4 @@
-"""Random steps on Kafka's controller and on mockraft, without a difference: 10,000 in `make soak`."""
+"""Random steps on Kafka's controller and on mockraft, without a difference: 11,000 in `make soak`."""
 
 from pathlib import Path
 

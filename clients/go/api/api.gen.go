@@ -1001,7 +1001,7 @@ type Settings struct {
 	// JournalEntriesMax Maximum number of requests kept.
 	JournalEntriesMax int64 `json:"journalEntriesMax"`
 
-	// Strict If true, a request that no stub matches is marked `unmatched`, but for those by which brokers and quorums run; it is still answered.
+	// Strict If true, a request that no stub matches is marked `unmatched`, except the APIs that every broker and controller uses. The controller answers it as usual.
 	Strict bool `json:"strict"`
 }
 

@@ -99,7 +99,8 @@ def result_console() -> Console:
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
     """Yield a session that ends with the block.
 
-    Errors are one line on stderr and an exit code: FAILED for a job that failed, MISSING without Java, INTERRUPTED.
+    Errors are one line on stderr and an exit code: FAILED for a failed job, MISSING without Java, INTERRUPTED for
+    Ctrl-C.
     """
     settings = pairs(conf, "--conf")
     need_spark()
