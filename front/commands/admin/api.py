@@ -7,6 +7,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class Api:
     ) -> bytes:
         """The bytes that it answers."""
         with self._open(method, path, data, headers, query) as answer:
-            return bytes(answer.read())
+            try:
+                return bytes(answer.read())
+            except (OSError, HTTPException) as error:
+                raise UnreachableError(f"{self.url} ended within its answer ({error})") from None
 
     def events(self, path: str, **query: object) -> Iterator[Any]:
         """The data of server-sent events as they come, until the server ends."""

@@ -1,8 +1,10 @@
 """Behaviour shared by all commands that use the admin API."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,23 @@ def test_an_unreachable_admin_api_gets_a_start_command(cli: Cli) -> None:
     assert first.startswith("mockraft brokers: nothing answers at http://127.0.0.1:1 (")
     assert "mockraft serve --admin-port 8080" in second
     assert "--admin URL, or MOCKRAFT_ADMIN=URL" in third
+
+
+def test_an_answer_that_is_cut_is_no_usable_one(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def cut() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[")
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        cli("brokers", "--admin", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert cli.exit_code == 6
+    assert "ended within its answer" in cli.errors
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1"])
