@@ -35,7 +35,7 @@ class Health(Model):
 
     status: Literal["up"] = Field(default="up", description="Records can be committed; otherwise the answer is 503.")
     version: str = Field(description="mockraft's version.")
-    release: str = Field(description="The Kafka release whose controller this is.", examples=["4.4"])
+    release: str = Field(description="The Kafka release whose controller this is.")
     metadata_version: int | None = Field(description="Level of metadata.version; null while unknown.", examples=[33])
     cluster_id: str
     bootstrap: str = Field(description="controller.quorum.bootstrap.servers for brokers.", examples=["127.0.0.1:9093"])

@@ -15,7 +15,8 @@ def build(build: Build) -> None:
     """Write both sdists and both wheels, and let twine check them."""
     for folder in (build.source, build.source / "pytest_mockraft"):
         _build_package(build, folder)
-    build.python("twine", "check", "--strict", *sorted(build.target.iterdir()))
+    packages = [*build.target.glob("*.whl"), *build.target.glob("*.tar.gz")]
+    build.python("twine", "check", "--strict", *sorted(packages))
 
 
 def _build_package(build: Build, project: Path) -> None:

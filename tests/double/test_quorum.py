@@ -19,11 +19,15 @@ WAIT_S = 20
 
 
 async def create(quorum: Quorum, name: str, node_id: int | None = None) -> int:
-    """Create a topic at a node, the active one unless told; gives the error code."""
-    node_id = quorum.active if node_id is None else node_id
-    assert node_id is not None
+    """Create a topic at a node, or at the active one, as clients look for it; gives the error code."""
     request = CreateTopicsRequest(topics=[topic(name, 1, 1)], timeout_ms=5000)
-    return (await ask(address(quorum, node_id), request)).topics[0].error_code
+    while True:
+        await until(lambda: node_id is not None or quorum.active is not None)
+        asked = quorum.active if node_id is None else node_id
+        assert asked is not None
+        error_code = (await ask(address(quorum, asked), request)).topics[0].error_code
+        if node_id is not None or error_code != error_codes.NOT_CONTROLLER:
+            return error_code
 
 
 def address(quorum: Quorum, node_id: int) -> str:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.one_python
 SEEDS = range(int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", budget(40, 1_000))))
 STEPS = 250
 AGAIN = "tests/simulation/test_invariants.py::test_every_truth_holds_in_every_world"
-SEED_OF_A_NEW_LEVEL = 5
+SEED_OF_A_NEW_LEVEL = 2
 TOPIC = 2
 SESSION_SLACK_MS = 9000 // 8
 

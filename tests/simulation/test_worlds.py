@@ -8,7 +8,7 @@ from typing import Any
 
 STEPS = 250
 NEVER_ASKED = {"BrokerRegistration", "BrokerHeartbeat", "UnregisterBroker", "AssignReplicasToDirs", "Envelope"}
-NOT_DRAWN = {"Fetch", "FetchSnapshot", "SaslAuthenticate", "UnregisterController"}
+NOT_DRAWN = {"Fetch", "FetchSnapshot", "SaslAuthenticate"}
 RARE = {"DescribeDelegationToken", "DescribeUserScramCredentials", "SaslHandshake"}
 OF_THE_QUORUM = {"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "AddRaftVoter", "UpdateRaftVoter"}
 

@@ -57,7 +57,7 @@ def test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference(
     changed[at] = captured[at]._replace(response=bytes(lie))
     rules = Rules([Override("BrokerHeartbeat", "shouldShutDown", "ignored")])
     result: list[tuple[int, int]] = []
-    with Controller.sync() as controller:
+    with Controller.sync(release="4.3") as controller:
         run = Run("r1", Endpoint(controller.host, controller.port), KEPT._replace(rules=rules))
         first = write_replay(
             spark, table_of(spark, changed), run, str(tmp_path / "a"), on_progress=lambda *now: result.append(now)
@@ -76,7 +76,7 @@ def test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference(
     (unneeded,) = [each for each in report["rules"] if each["override"]]
     assert (unneeded["rule"], unneeded["fired"]) == ("BrokerHeartbeat:shouldShutDown", 0)
     # The same again with the first run as baseline: what it had as well does not count.
-    with Controller.sync() as controller:
+    with Controller.sync(release="4.3") as controller:
         again = Run("r2", Endpoint(controller.host, controller.port), KEPT)
         second = write_replay(spark, table_of(spark, changed), again, str(tmp_path / "b"))
     compared = summarise(second, rules, first.diffs)
@@ -89,7 +89,7 @@ def test_possibly_sent_session_is_not_sent_again(spark: Any, captured: list[Capt
     table = table_of(spark, [*captured, *moved(captured, 5)])
     names = {row["session"] for row in with_sessions(table).select("session").distinct().collect()}
     assert names == {"p66Y0sRpQNGVKjK4oTgauw", "q66Y0sRpQNGVKjK4oTgauw"}
-    with Controller.sync() as controller, ReplayCoordinator("127.0.0.1") as driver:
+    with Controller.sync(release="4.3") as controller, ReplayCoordinator("127.0.0.1") as driver:
         run = Run("r", Endpoint(controller.host, controller.port), KEPT)
         with pytest.raises(ValueError, match="need a ReplayCoordinator"):
             replay(table, run)

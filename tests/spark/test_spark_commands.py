@@ -81,7 +81,7 @@ def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp
 def test_a_real_controllers_capture_is_replayed_to_a_real_controller(
     run: Callable[..., Result], controller_capture: str, tmp_path: Path
 ) -> None:
-    controller = KafkaController(tmp_path / "controller", random_uuid())
+    controller = KafkaController(tmp_path / "controller", random_uuid(), version="4.3.1")
     controller.format()
     out, page = tmp_path / "replayed", tmp_path / "page.html"
     words = ("replay", "--captures", controller_capture, "--ports", 19093, "--target", controller.bootstrap)

@@ -12,6 +12,7 @@ def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Ca
     """`run_pytest(source, *options, conftest="", plugins=())`: the result of a run in this process."""
     assert mockraft.double.fixtures is not None
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("CI", raising=False)  # With it pytest's summary repeats each error as a whole.
 
     def run(source: str, *options: str, conftest: str = "", plugins: tuple[str, ...] = ()) -> pytest.RunResult:
         if conftest:
