@@ -7,14 +7,20 @@ An offset that is committed in a transaction takes effect with the transaction's
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.consumer_groups import Group, Groups, Offset
 from mockraft.brokers.coordinators.state_log import StateLog, to_client
-from mockraft.brokers.coordinators.state_records import OffsetKey, Record, decode, encode, offset_record, read_offset
+from mockraft.brokers.coordinators.state_records import (
+    OffsetKey,
+    Record,
+    encode,
+    offset_record,
+    read_offset,
+    read_records,
+)
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.core import Core
@@ -23,12 +29,9 @@ from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
-from mockraft.wire.errors import WireError
 
 PARTITION_COUNT: Final = ("offsets.topic.num.partitions", 50)
 COMMIT_TIMEOUT_MS: Final = ("offsets.commit.timeout.ms", 5_000)
-
-_log = logging.getLogger(__name__)
 
 
 class GroupCoordinator:
@@ -125,19 +128,8 @@ class GroupCoordinator:
             self._ended(index, marker)
         if header.is_control:
             return True
-        found: dict[OffsetKey, Offset | None] = {}
-        records = decode(header, batch)
-        is_understood = records is not None
-        for key, value in records or ():
-            try:
-                read = read_offset(key, value)
-            except WireError as error:
-                _log.warning("an offset is not loaded: %s", error)
-                read = None
-            if read is None:
-                is_understood = False
-            else:
-                found[read[0]] = read[1]
+        read, is_understood = read_records(header, batch, read_offset)
+        found = dict(read)
         if header.is_transactional:
             committed = {key: offset for key, offset in found.items() if offset is not None}
             by_producer = self._uncommitted.setdefault(index, {})

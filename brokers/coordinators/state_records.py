@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from mockraft.brokers.coordinators.consumer_groups import Offset
 from mockraft.brokers.coordinators.transaction import Producer, Transaction, TransactionState
@@ -31,6 +31,8 @@ _SHORT, _INT, _LONG = Struct(">h"), Struct(">i"), Struct(">q")
 _TRANSACTION: Final = Struct(">qhib")  # producer id and epoch, timeout, state
 _TIMES: Final = Struct(">qq")
 _OFFSET: Final = Struct(">qi")
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -54,14 +56,33 @@ def encode(records: Sequence[Record], now_ms: int, producer: Producer | None = N
     return with_producer(batch, producer.producer_id, producer.epoch, TRANSACTIONAL, base_sequence=0)
 
 
-def decode(header: BatchHeader, batch: bytes) -> list[Record] | None:
-    """Return the records with keys; None for an unreadable batch (compressed, or compacted), which is logged."""
+def read_records(
+    header: BatchHeader, batch: bytes, read: Callable[[bytes, bytes | None], T | None]
+) -> tuple[list[T], bool]:
+    """Return what `read` makes of the records with keys, and True if that is all of them.
+
+    The rest is not understood: records for which it returns None, and, logged, those for which it raises WireError, or
+    a whole batch (compressed, or compacted).
+    """
     try:
-        found = record_batch.read_batch(batch, record_batch.read_header(batch, 0))
+        records = record_batch.read_batch(batch, record_batch.read_header(batch, 0)).records
     except WireError as error:
         _log.warning("a coordinator's log: the batch at offset %d is left out: %s", header.base_offset, error)
-        return None
-    return [(key, value) for key, value in found.records if key is not None]
+        return [], False
+    found, is_understood = [], True
+    for key, value in records:
+        if key is None:
+            continue
+        try:
+            one = read(key, value)
+        except WireError as error:
+            _log.warning("a coordinator's log: a record at offset %d is left out: %s", header.base_offset, error)
+            one = None
+        if one is None:
+            is_understood = False
+        else:
+            found.append(one)
+    return found, is_understood
 
 
 # Transactions.

@@ -19,8 +19,8 @@ from mockraft.brokers.coordinators.markers import Markers
 from mockraft.brokers.coordinators.state_log import StateLog, Written, to_client
 from mockraft.brokers.coordinators.state_records import (
     Record,
-    decode,
     encode,
+    read_records,
     read_transaction,
     transaction_record,
 )
@@ -37,7 +37,7 @@ from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
-from mockraft.wire.errors import ApiError, WireError
+from mockraft.wire.errors import ApiError
 
 MAX_TIMEOUT_MS: Final = ("transaction.max.timeout.ms", 900_000)
 ABORT_INTERVAL_MS: Final = ("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000)
@@ -200,20 +200,12 @@ class TransactionCoordinator:
         if header.is_control:
             return True
         entries = self._entries.setdefault(index, {})
-        records = decode(header, batch)
-        is_understood = records is not None
-        for key, value in records or ():
-            try:
-                found = read_transaction(key, value)
-            except WireError as error:
-                _log.warning("a transaction is not loaded: %s", error)
-                found = None
-            if found is None:
-                is_understood = False
-            elif found[1] is not None:
-                entries[found[0]] = _Entry(found[1])
+        read, is_understood = read_records(header, batch, read_transaction)
+        for transactional_id, found in read:
+            if found is not None:
+                entries[transactional_id] = _Entry(found)
             else:
-                entries.pop(found[0], None)
+                entries.pop(transactional_id, None)
         return is_understood
 
     def loaded(self, index: int) -> None:

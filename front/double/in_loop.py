@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mockraft.double.double import AsyncDoubleApi
 from mockraft.server.config import ControllerConfig
 from mockraft.server.double import Double
+from mockraft.serving.extras import install_hint
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
@@ -53,7 +54,7 @@ class DoubleInLoop(AsyncDoubleApi):
             from mockraft.server.admin.serving import AdminServer
             from mockraft.server.admin.settings import AdminSettings
         except ImportError as error:
-            raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]' (or '.[admin]'): {error}") from None
+            raise RuntimeError(f"the admin API needs {install_hint('admin')}: {error}") from None
         self._admin = await AdminServer.start(
             self.double,
             AdminSettings(port=self._admin_port),

@@ -241,13 +241,13 @@ class Controller:
 
         DataDirError for a record that no controller would have written there (a fatal fault in Kafka).
         """
-        of, unstable = release(self.config.release), self.config.unstable_feature_versions_enable
+        unstable = self.config.unstable_feature_versions_enable
         for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
             try:
                 effective = self.image.apply(record, offset)
                 levels = [each for each in effective if isinstance(each, FeatureLevelRecord)]
                 for each in levels:
-                    check_supported(of, each.name, each.feature_level, unstable=unstable)
+                    check_supported(self.release, each.name, each.feature_level, unstable=unstable)
             except (AssertionError, LookupError, ValueError) as error:
                 where = f"{type(record).__name__} at offset {offset}"
                 raise DataDirError(f"the log cannot be replayed: {where}: {error or 'it has no place'}") from error

@@ -159,6 +159,7 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
     """Serve until a signal, or the end of standard input if asked; return the exit code."""
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.log.data_dir import DataDirError
+    from mockraft.server.controller.settings.features import METADATA_VERSION
     from mockraft.server.double import Double
     from mockraft.server.stubs.script import Script
 
@@ -200,7 +201,7 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
-        level = double.state.features().get("metadata.version")
+        level = double.state.features().get(METADATA_VERSION)
         release.log_lower_level(level, config)
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "

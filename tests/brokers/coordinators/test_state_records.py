@@ -6,10 +6,10 @@ import pytest
 from mockraft.brokers.coordinators.consumer_groups import Offset
 from mockraft.brokers.coordinators.state_records import (
     OffsetKey,
-    decode,
     encode,
     offset_record,
     read_offset,
+    read_records,
     read_transaction,
     transaction_record,
 )
@@ -89,12 +89,21 @@ def test_batches_are_those_of_their_producer(producer: Producer | None) -> None:
     records = [offset_record(KEY, Offset(1, 2, ""), 3), offset_record(KEY, None, 3)]
     batch = encode(records, 1_000, producer)
     (header,) = read_headers(batch)
-    assert decode(header, batch) == records
+    assert read_records(header, batch, lambda key, value: (key, value)) == (records, True)
     assert (header.is_transactional, header.producer_id) == (producer is not None, 7 if producer else -1)
 
 
 def test_unreadable_batch_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     batch = encode([offset_record(KEY, None, 3)], 1_000)
     (header,) = read_headers(batch)
-    assert decode(header, batch[:-1]) is None
+    assert read_records(header, batch[:-1], read_offset) == ([], False)
     assert "the batch at offset 0 is left out" in caplog.text
+
+
+def test_records_that_are_not_understood_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    key, value = offset_record(KEY, Offset(1, 2, ""), 3)
+    batch = encode([(key, b"\0"), (b"\0\x7f", b""), (key, value)], 1_000)
+    (header,) = read_headers(batch)
+    read, is_all = read_records(header, batch, read_offset)
+    assert ([found for found, _ in read], is_all) == ([KEY], False)
+    assert "a record at offset 0 is left out" in caplog.text

@@ -143,6 +143,7 @@ def test_a_typo_is_reported_in_three_lines_at_the_line_of_the_test(run_pytest: R
 
 def test_full_trace_shows_the_frames_of_mockraft(run_pytest: Run) -> None:
     result = run_pytest("def test_one(mockraft): mockraft.stub('BrokerHartbeat')", "--full-trace")
+    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*double.py:*", "E*BrokerHeartbeat*"])
 
 
