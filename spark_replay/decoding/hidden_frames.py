@@ -1,15 +1,18 @@
-"""Frames with asterisks in place of secrets, so that tables of captures hold none."""
+"""Find and hide secrets in frames, so that tables of captures hold none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
-from mockraft.wire.redaction.messages import masked_request, masked_response, may_hold_secrets
+from mockraft.spark_replay.decoding.shapes import Bytes, Shape
+from mockraft.wire.redaction.messages import masked_batches, masked_request, masked_response, may_hold_secrets
+from mockraft.wire.redaction.secret_fields import may_hold_records
 
 
 def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -20,6 +23,24 @@ def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     for batch in batches:
         yield _hidden(batch)
+
+
+def rows_with_secrets(shape: Shape, frames: Bytes) -> npt.NDArray[np.bool_]:
+    """Return a mask of the frames of a shape (rows of bytes) whose bodies may have a secret.
+
+    A Fetch response has one only in its records, and then only where masking changes them.
+    """
+    if not may_hold_secrets(shape.cls):
+        return np.zeros(len(frames), np.bool_)
+    if shape.cls.__name__ != "FetchResponse":
+        return np.ones(len(frames), np.bool_)
+    found = np.zeros(len(frames), np.bool_)
+    for leaf in shape.layout.leaves:
+        if leaf.kind == "records":
+            records = frames[:, leaf.offset : leaf.offset + leaf.length]
+            if may_hold_records(records.tobytes()):
+                found |= [masked_batches(data) != data for data in map(np.ndarray.tobytes, records)]
+    return found
 
 
 def _hidden(frames: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.hidden_frames import rows_with_secrets
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Shape, frames_at
 from mockraft.spark_replay.decoding.verdicts import (
     OPAQUE,
@@ -21,7 +22,6 @@ from mockraft.spark_replay.decoding.verdicts import (
     judge_frame,
 )
 from mockraft.spark_replay.schemas import MESSAGES
-from mockraft.wire.redaction.messages import may_have_secrets
 
 BATCH_BYTES_MAX = 4 << 20
 """Upper bound for the bytes of frames that `decode_batches` decodes at once; a longer frame is decoded alone."""
@@ -102,13 +102,16 @@ def _put_shape(
     if len(rows) < TEMPLATE_ROWS_MIN:
         return rows
     frames = frames_at(columns.buffer, columns.starts[rows], len(shape.bytes))
-    if write_json is not full_json and may_have_secrets(shape.cls, frames.tobytes()):
-        return rows
+    left = rows[:0]
+    if write_json is not full_json and (has_secret := rows_with_secrets(shape, frames)).any():
+        left, rows, frames = rows[has_secret], rows[~has_secret], frames[~has_secret]
+        if not len(rows):
+            return left
     bodies, right = shape.template.write(frames)
     if not right.all():
         bodies = bodies.filter(pa.array(right))
     verdicts.put_all(rows[right], shape.verdict, bodies)
-    return rows[~right]
+    return np.concatenate((left, rows[~right]))
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -6,15 +6,14 @@ with columns of numbers, uuids and strings. The result is identical to that of `
 
 from __future__ import annotations
 
-import base64
-import json
+from binascii import b2a_base64
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.spark_replay.decoding.json_text import of_bytes, of_float, of_string, of_uuid
 from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf, Node
-from mockraft.wire import uuids
 from mockraft.wire.json_form import UNKNOWN_TAGS
 from mockraft.wire.message import Message
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
@@ -24,8 +23,8 @@ Bytes = npt.NDArray[np.uint8]
 INTEGERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "uint32": ">u4", "int64": ">i8"}
 """numpy dtypes of the schema's integer types."""
 
-_BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
-_BASE64_URL = np.frombuffer(_BASE64.tobytes().replace(b"+/", b"-_"), np.uint8)
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_TRUTH = {False: "false", True: "true"}
 _UNSAFE = np.array([byte < 0x20 or byte > 0x7E or byte in b'"\\' for byte in range(256)])
 
 
@@ -112,30 +111,31 @@ def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array
         content = np.where(unsafe[:, None], np.uint8(0x20), content)
         return _fixed_strings(_quoted(content))
     if leaf.kind == "uuid":
-        return _fixed_strings(_quoted(_base64(content, _BASE64_URL)[:, :22]))
-    return _fixed_strings(_quoted(_base64(content, _BASE64)))
+        return _fixed_strings(_quoted(_base64(content, _URL_SAFE)[:, :22]))
+    return _fixed_strings(_quoted(_base64(content)))
 
 
 def _text(kind: str, data: bytes) -> str:
-    """Return one value's JSON, as `json_form` writes it."""
-    if kind == "uuid":
-        return f'"{uuids.text_of(data)}"'
+    """Return one value's JSON, as `json_text` writes it."""
     if kind == "string":
-        return json.dumps(data.decode(), ensure_ascii=False)
+        return of_string(data.decode())
+    if kind == "uuid":
+        return of_uuid(data)
     fixed = FIXED.get(kind)
     if fixed is None:
-        return f'"{base64.b64encode(data).decode()}"'
-    return json.dumps(fixed.unpack(data)[0])
+        return of_bytes(data)
+    (value,) = fixed.unpack(data)
+    return of_float(value) if kind == "float64" else _TRUTH[value] if kind == "bool" else str(value)
 
 
-def _base64(content: Bytes, alphabet: Bytes) -> Bytes:
+def _base64(content: Bytes, alphabet: bytes | None = None) -> Bytes:
+    """Return the base64 of rows of bytes: of all at once, since rows of whole groups of three do not mix."""
     rows, length = content.shape
     groups = -(-length // 3)
     padded = np.zeros((rows, groups * 3), np.uint8)
     padded[:, :length] = content
-    a, b, c = (padded[:, at::3] for at in range(3))
-    sextets = np.stack((a >> 2, (a & 3) << 4 | b >> 4, (b & 15) << 2 | c >> 6, c & 63), axis=2)
-    text = alphabet[sextets].reshape(rows, groups * 4)
+    encoded = b2a_base64(padded.data, newline=False)
+    text = np.frombuffer(bytearray(encoded.translate(alphabet)), np.uint8).reshape(rows, groups * 4)
     missing = groups * 3 - length
     if missing:
         text[:, -missing:] = ord("=")

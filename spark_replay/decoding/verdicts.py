@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from mockraft.codegen.every_release import in_use
+from mockraft.spark_replay.decoding.json_text import json_text
 from mockraft.spark_replay.decoding.layout import TooManyValuesError, check_values
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
-from mockraft.wire.json_form import to_json
 from mockraft.wire.message import Message, Struct, with_constructor
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.redaction.messages import masked, may_have_secrets
@@ -38,7 +37,7 @@ WriteJson = Callable[[Message, int, bytes], str]
 
 def full_json(message: Message, version: int, block: bytes) -> str:
     """Write a message as JSON."""
-    return json.dumps(to_json(message, version), separators=(",", ":"), ensure_ascii=False)
+    return json_text(message, version)
 
 
 def json_without_secrets(message: Message, version: int, block: bytes) -> str:

@@ -22,8 +22,9 @@ from mockraft.spark_replay.regression.diff import CHANGED, MISSING, Difference
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.report.examples import decode_command, request_text, response_text
-from mockraft.wire import api_keys, messages
+from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch, records
 from mockraft.wire.connection import parse_request, write_request, write_response
+from mockraft.wire.messages import fetch_response
 from mockraft.wire.messages import incremental_alter_configs_request as alter
 
 from ..commands.cli import invoke
@@ -63,6 +64,24 @@ def test_tables_hide_secrets(copies: int) -> None:
     heartbeats = frame_table([request_frame(HEARTBEAT, 1)])
     assert next(hide_secrets([heartbeats])) is heartbeats
     assert isinstance(hidden, pa.RecordBatch)
+
+
+def test_tables_hide_secrets_of_metadata_records_and_show_the_other_records() -> None:
+    rows = []
+    for number in range(40):
+        config = records.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value=SECRET)
+        leader = records.PartitionChangeRecord(isr=[6, 8], leader=8, partition_id=number)
+        record = config if number % 4 == 0 else leader
+        values = [metadata_log_frame.encode(record, 0)]
+        batch = record_batch.encode(values, base_offset=number, leader_epoch=1, timestamp_ms=1)
+        partition = fetch_response.PartitionData(records=batch)
+        topic = fetch_response.FetchableTopicResponse(topic_id=bytes(15) + b"\1", partitions=[partition])
+        rows.append(response_frame(messages.FetchResponse(responses=[topic]), 17))
+    frames = frame_table(rows)
+    bodies = decode_frames(frames)["body"].to_pylist()
+    assert bodies == decode_frames(frames, by_shape=False)["body"].to_pylist()
+    shown = decode_frames(frames, show_secrets=True)["body"].to_pylist()
+    assert [number for number in range(40) if bodies[number] != shown[number]] == [*range(0, 40, 4)]
 
 
 def test_differences_of_secrets_are_found_and_not_shown() -> None:

@@ -27,7 +27,13 @@ from mockraft.wire.redaction.messages import (
     may_hold_secrets,
     without_secrets,
 )
-from mockraft.wire.redaction.secret_fields import FIELDS, RECORD_PREFIXES, is_secret_path, is_sensitive
+from mockraft.wire.redaction.secret_fields import (
+    FIELDS,
+    RECORD_PREFIXES,
+    is_secret_path,
+    is_sensitive,
+    may_hold_records,
+)
 from mockraft.wire.schema_files import StructSpec
 
 SECRET = "hunter2-Überpasswort"
@@ -257,6 +263,21 @@ def test_every_record_that_may_hold_secrets_is_found_by_its_frame() -> None:
         for version in range(kind.min_version, kind.max_version + 1)
     }
     assert prefixes == set(RECORD_PREFIXES)
+
+
+@pytest.mark.parametrize("size", [1, 20, 60, 100, 9_000, 30_000])
+def test_records_with_secrets_are_found_whatever_their_length(size: int) -> None:
+    change = records.PartitionChangeRecord(isr=[1, 2, 3], leader=2)
+    config = records.ConfigRecord(resource_type=4, resource_name="1", name=KEY, value="x" * size)
+    values = [metadata_log_frame.encode(record, 0) for record in (change, config)]
+    assert may_hold_records(record_batch.encode(values, base_offset=1, leader_epoch=1, timestamp_ms=1))
+    assert may_hold_records(values[1])
+
+
+def test_new_leader_in_a_record_is_no_secret() -> None:
+    change = metadata_log_frame.encode(records.PartitionChangeRecord(isr=[1, 2, 3], leader=2), 0)
+    assert any(prefix in change for prefix in RECORD_PREFIXES)
+    assert not may_hold_records(record_batch.encode([change], base_offset=1, leader_epoch=1, timestamp_ms=1))
 
 
 def test_every_field_with_the_name_of_a_secret_is_in_the_table() -> None:
