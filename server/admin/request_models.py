@@ -42,3 +42,24 @@ class Requests(Model):
     requests: list[ReceivedRequest]
     next: int = Field(description="The `since` for the requests after these.")
     dropped: int = Field(description="Number of dropped entries since the start, because the journal is bounded.")
+
+
+class ClosedConnection(Model):
+    """A closed connection. Times are milliseconds of the controller's clock."""
+
+    id: int = Field(description="Id of the entry; requests and closed connections are counted together.", examples=[17])
+    node: int = Field(description="The controller that had the connection.", examples=[3000])
+    connection: int = Field(description="Number of the connection, counted from 1 by the node.")
+    peer: str = Field(description="Address of the client.", examples=["127.0.0.1:40000"])
+    opened_ms: int
+    closed_ms: int
+    refused: bool = Field(description="True if the controller closed it.")
+    reason: str
+    refused_frame: str = Field(description="The refused bytes in hexadecimal; empty if there are none.")
+
+
+class ClosedConnections(Model):
+    """Closed connections, oldest first."""
+
+    closed: list[ClosedConnection]
+    dropped: int = Field(description="Number of dropped entries since the start, because the journal is bounded.")

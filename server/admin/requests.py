@@ -9,16 +9,19 @@ import io
 import operator
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
 from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, json_list, json_text, tagged
 from mockraft.server.admin.problems import ProblemError
-from mockraft.server.admin.request_models import ReceivedRequest, Requests
+from mockraft.server.admin.request_models import ClosedConnections, ReceivedRequest, Requests
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, merged, write_pcapng
+from mockraft.server.journal import Exchange, Journal, merged, write_pcapng
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
 
 router = APIRouter(route_class=StrictRoute, tags=["requests"])
 
@@ -70,8 +73,12 @@ RequestId = Annotated[int, Path(alias="requestId", description="Id of the reques
 
 def held(double: Double, test: Test | None = None, since: int | None = None, node: int | None = None) -> list[Exchange]:
     """Return the exchanges that are held, of one node or of all, oldest first."""
-    found = [j.find(test, since or 0) for node_id, j in double.journals.items() if node in (None, node_id)]
+    found = [journal.find(test, since or 0) for journal in _journals(double, node)]
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
+
+
+def _journals(double: Double, node: int | None) -> list[Journal]:
+    return [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
 
 
 def dropped(double: Double) -> int:
@@ -172,6 +179,30 @@ async def _events(
             await asyncio.wait_for(stopping.wait(), STREAM_TURN_S)
 
 
+@router.get("/v1/requests/closed", response_model=ClosedConnections)
+async def list_closed_connections(
+    double: TheDouble,
+    node: OneNode,
+    connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
+    limit: Annotated[int, Query(description="Maximum number: the newest.", ge=1, le=LIMIT_MAX)] = 100,
+    q: Annotated[str, Query(description="Only connections whose JSON contains this text.")] = "",
+) -> Response:
+    """List closed connections with the reason, failed logins among them, oldest first."""
+    held = (each for journal in _journals(double, node) for each in journal.closed())
+    found: list[Tree] = []
+    for count, closed in enumerate(sorted(held, key=_by_id, reverse=True)):
+        if len(found) == limit:
+            break
+        if count % SEARCH_TURN == 0:
+            await asyncio.sleep(0)
+        if connection in (None, closed.connection_id):
+            tree = closed.to_json()
+            if not q or q.lower() in compact(tree).lower():
+                found.append(tree)
+    found.reverse()
+    return json_text({"closed": found, "dropped": dropped(double)})
+
+
 @router.get("/v1/requests/{requestId}", response_model=ReceivedRequest)
 async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     """Return one request with its bodies."""
@@ -183,6 +214,20 @@ async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     )
 
 
+@router.get("/v1/entries/{entryId}")
+async def get_entry(
+    entry_id: Annotated[int, Path(alias="entryId", description="Id of the entry.", ge=1)], double: TheDouble
+) -> dict[str, Any]:
+    """Return one entry of the journal: a request with its bodies, a closed connection or a failure of periodic work."""
+    for journal in double.journals.values():
+        entry = journal.entry(entry_id)
+        if entry is not None:
+            return entry.to_json()
+    raise ProblemError(
+        404, f"entry {entry_id} is not in the journal: it never was, or it was dropped", parameter="entryId"
+    )
+
+
 @router.get(
     "/v1/requests.jsonl",
     response_class=StreamingResponse,
@@ -190,8 +235,7 @@ async def get_request(request_id: RequestId, double: TheDouble) -> Response:
 )
 async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return everything in the journal, closed connections included, as one JSON text per line."""
-    journals = [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
-    lines = (line + "\n" for journal in journals for line in journal.json_lines())
+    lines = (line + "\n" for journal in _journals(double, node) for line in journal.json_lines())
     return StreamingResponse(in_turns(lines, SEARCH_TURN), media_type="application/jsonl")
 
 

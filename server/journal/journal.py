@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -139,6 +140,12 @@ class Journal:
     def closed(self) -> list[ClosedConnection]:
         """Return the closed connections still held, oldest first."""
         return [entry for entry in tuple(self.entries) if isinstance(entry, ClosedConnection)]
+
+    def entry(self, entry_id: int) -> Entry | None:
+        """Return the entry with this id, if it is still held."""
+        held = tuple(self.entries)
+        index = bisect_left(held, entry_id, key=lambda entry: entry.id)
+        return held[index] if index < len(held) and held[index].id == entry_id else None
 
     def counters(self) -> Tree:
         """Return counts since the start: exchanges by API, closed connections by reason, failures, dropped entries."""

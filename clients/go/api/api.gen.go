@@ -180,6 +180,39 @@ type ClockNow struct {
 	Virtual bool `json:"virtual"`
 }
 
+// ClosedConnection A closed connection. Times are milliseconds of the controller's clock.
+type ClosedConnection struct {
+	ClosedMs int64 `json:"closedMs"`
+
+	// Connection Number of the connection, counted from 1 by the node.
+	Connection int32 `json:"connection"`
+
+	// ID Id of the entry; requests and closed connections are counted together.
+	ID int64 `json:"id"`
+
+	// Node The controller that had the connection.
+	Node     int32 `json:"node"`
+	OpenedMs int64 `json:"openedMs"`
+
+	// Peer Address of the client.
+	Peer   string `json:"peer"`
+	Reason string `json:"reason"`
+
+	// Refused True if the controller closed it.
+	Refused bool `json:"refused"`
+
+	// RefusedFrame The refused bytes in hexadecimal; empty if there are none.
+	RefusedFrame string `json:"refusedFrame"`
+}
+
+// ClosedConnections Closed connections, oldest first.
+type ClosedConnections struct {
+	Closed []ClosedConnection `json:"closed"`
+
+	// Dropped Number of dropped entries since the start, because the journal is bounded.
+	Dropped int64 `json:"dropped"`
+}
+
 // Condition One condition of a match: the expected and the actual value.
 type Condition struct {
 	Actual   interface{} `json:"actual"`
@@ -1253,6 +1286,21 @@ type ExportRequestsAsCaptureParams struct {
 	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
 }
 
+// ListClosedConnectionsParams defines parameters for ListClosedConnections.
+type ListClosedConnectionsParams struct {
+	// Connection Number of the connection.
+	Connection *int32 `form:"connection,omitempty" json:"connection,omitempty"`
+
+	// Limit Maximum number: the newest.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Q Only connections whose JSON contains this text.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Node A node of the quorum; default: all nodes.
+	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
+}
+
 // StreamRequestsParams defines parameters for StreamRequests.
 type StreamRequestsParams struct {
 	// Since Only requests with a greater id.
@@ -1462,6 +1510,9 @@ type ClientInterface interface {
 
 	ElectLeader(ctx context.Context, body ElectLeaderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetEntry request
+	GetEntry(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RemoveAllFaults request
 	RemoveAllFaults(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1562,6 +1613,9 @@ type ClientInterface interface {
 
 	// ExportRequestsAsCapture request
 	ExportRequestsAsCapture(ctx context.Context, params *ExportRequestsAsCaptureParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListClosedConnections request
+	ListClosedConnections(ctx context.Context, params *ListClosedConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CountRequestsWithBody request with any body
 	CountRequestsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1837,6 +1891,18 @@ func (c *Client) ElectLeaderWithBody(ctx context.Context, contentType string, bo
 
 func (c *Client) ElectLeader(ctx context.Context, body ElectLeaderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewElectLeaderRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func (c *Client) GetEntry(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetEntryRequest(c.Server, entryID)
 	if err != nil {
 		return nil, err
 	}
@@ -2269,6 +2335,18 @@ func (c *Client) ExportRequestsAsJSONLines(ctx context.Context, params *ExportRe
 
 func (c *Client) ExportRequestsAsCapture(ctx context.Context, params *ExportRequestsAsCaptureParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExportRequestsAsCaptureRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func (c *Client) ListClosedConnections(ctx context.Context, params *ListClosedConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListClosedConnectionsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3157,6 +3235,40 @@ func NewElectLeaderRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetEntryRequest generates requests for GetEntry
+func NewGetEntryRequest(server string, entryID int64) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithLocation("simple", false, "entryId", runtime.ParamLocationPath, entryID)
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/entries/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest("GET", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -4328,6 +4440,103 @@ func NewExportRequestsAsCaptureRequest(server string, params *ExportRequestsAsCa
 
 	if params != nil {
 		queryValues := queryURL.Query()
+
+		if params.Node != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "node", runtime.ParamLocationQuery, *params.Node); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		queryURL.RawQuery = queryValues.Encode()
+	}
+
+	req, err := http.NewRequest("GET", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListClosedConnectionsRequest generates requests for ListClosedConnections
+func NewListClosedConnectionsRequest(server string, params *ListClosedConnectionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/requests/closed")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		queryValues := queryURL.Query()
+
+		if params.Connection != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "connection", runtime.ParamLocationQuery, *params.Connection); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "limit", runtime.ParamLocationQuery, *params.Limit); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "q", runtime.ParamLocationQuery, *params.Q); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
 
 		if params.Node != nil {
 
@@ -5611,6 +5820,9 @@ type ClientWithResponsesInterface interface {
 
 	ElectLeaderWithResponse(ctx context.Context, body ElectLeaderJSONRequestBody, reqEditors ...RequestEditorFn) (*ElectLeaderResponse, error)
 
+	// GetEntryWithResponse request
+	GetEntryWithResponse(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*GetEntryResponse, error)
+
 	// RemoveAllFaultsWithResponse request
 	RemoveAllFaultsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RemoveAllFaultsResponse, error)
 
@@ -5711,6 +5923,9 @@ type ClientWithResponsesInterface interface {
 
 	// ExportRequestsAsCaptureWithResponse request
 	ExportRequestsAsCaptureWithResponse(ctx context.Context, params *ExportRequestsAsCaptureParams, reqEditors ...RequestEditorFn) (*ExportRequestsAsCaptureResponse, error)
+
+	// ListClosedConnectionsWithResponse request
+	ListClosedConnectionsWithResponse(ctx context.Context, params *ListClosedConnectionsParams, reqEditors ...RequestEditorFn) (*ListClosedConnectionsResponse, error)
 
 	// CountRequestsWithBodyWithResponse request with any body
 	CountRequestsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CountRequestsResponse, error)
@@ -6073,6 +6288,29 @@ func (r ElectLeaderResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ElectLeaderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetEntryResponse struct {
+	Body                          []byte
+	HTTPResponse                  *http.Response
+	JSON200                       *map[string]interface{}
+	ApplicationProblemJSONDefault *Problem
+}
+
+// Status returns HTTPResponse.Status
+func (r GetEntryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetEntryResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -6730,6 +6968,29 @@ func (r ExportRequestsAsCaptureResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ExportRequestsAsCaptureResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListClosedConnectionsResponse struct {
+	Body                          []byte
+	HTTPResponse                  *http.Response
+	JSON200                       *ClosedConnections
+	ApplicationProblemJSONDefault *Problem
+}
+
+// Status returns HTTPResponse.Status
+func (r ListClosedConnectionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListClosedConnectionsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -7564,6 +7825,15 @@ func (c *ClientWithResponses) ElectLeaderWithResponse(ctx context.Context, body 
 	return ParseElectLeaderResponse(rsp)
 }
 
+// GetEntryWithResponse request returning *GetEntryResponse
+func (c *ClientWithResponses) GetEntryWithResponse(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*GetEntryResponse, error) {
+	rsp, err := c.GetEntry(ctx, entryID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetEntryResponse(rsp)
+}
+
 // RemoveAllFaultsWithResponse request returning *RemoveAllFaultsResponse
 func (c *ClientWithResponses) RemoveAllFaultsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RemoveAllFaultsResponse, error) {
 	rsp, err := c.RemoveAllFaults(ctx, reqEditors...)
@@ -7879,6 +8149,15 @@ func (c *ClientWithResponses) ExportRequestsAsCaptureWithResponse(ctx context.Co
 		return nil, err
 	}
 	return ParseExportRequestsAsCaptureResponse(rsp)
+}
+
+// ListClosedConnectionsWithResponse request returning *ListClosedConnectionsResponse
+func (c *ClientWithResponses) ListClosedConnectionsWithResponse(ctx context.Context, params *ListClosedConnectionsParams, reqEditors ...RequestEditorFn) (*ListClosedConnectionsResponse, error) {
+	rsp, err := c.ListClosedConnections(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListClosedConnectionsResponse(rsp)
 }
 
 // CountRequestsWithBodyWithResponse request with arbitrary body returning *CountRequestsResponse
@@ -8580,6 +8859,39 @@ func ParseElectLeaderResponse(rsp *http.Response) (*ElectLeaderResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Partition
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetEntryResponse parses an HTTP response from a GetEntryWithResponse call
+func ParseGetEntryResponse(rsp *http.Response) (*GetEntryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetEntryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9472,6 +9784,39 @@ func ParseExportRequestsAsCaptureResponse(rsp *http.Response) (*ExportRequestsAs
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListClosedConnectionsResponse parses an HTTP response from a ListClosedConnectionsWithResponse call
+func ParseListClosedConnectionsResponse(rsp *http.Response) (*ListClosedConnectionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListClosedConnectionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClosedConnections
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from mockraft.commands.admin.api import RefusedError
 from mockraft.commands.admin.remote import Remote, assignments, given, group, remote, table
 from mockraft.commands.exit_codes import ExitCode
 from mockraft.serving.private_files import write_private
@@ -56,7 +55,7 @@ def listed(
     if closed:
         if follow or api or broker_id is not None or client_id is not None:
             raise typer.BadParameter("with --closed only --connection, --node, --search and --limit choose")
-        _list_closed(to, connection, node, search or "", limit or _LIMIT)
+        _list_closed(to, connection, node, search, limit)
         return
     wanted = {"api": api, "clientId": client_id, "brokerId": broker_id, "connection": connection, "node": node}
     if follow:
@@ -71,12 +70,7 @@ def listed(
 @remote(commands, "show", "One request with its bodies, as JSON.")
 def show(to: Remote, request_id: Annotated[int, typer.Argument(metavar="ID", help="Number of the request.")]) -> None:
     """Print one request with its decoded bodies, or another entry of the journal with that number."""
-    try:
-        found = to.api.get(f"/v1/requests/{request_id}")
-    except RefusedError:
-        found = next((entry for entry in _entries(to) if entry["id"] == request_id), None)
-        if found is None:
-            raise
+    found = to.api.get(f"/v1/entries/{request_id}")
     print(json.dumps(found, indent=2))
 
 
@@ -126,20 +120,8 @@ def clear(to: Remote) -> None:
     to.show(None, "the journal is empty")
 
 
-def _entries(to: Remote, node: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield all entries of the journal, oldest first: requests, closed connections and failures of periodic work."""
-    for line in to.api.read("GET", "/v1/requests.jsonl", query={"node": node}).splitlines():
-        yield json.loads(line)
-
-
-def _list_closed(to: Remote, connection: int | None, node: int | None, search: str, limit: int) -> None:
-    found = [
-        entry
-        for entry in _entries(to, node)
-        if "closedMs" in entry
-        and connection in (None, entry["connection"])
-        and search.lower() in json.dumps(entry, ensure_ascii=False).lower()
-    ][-limit:]
+def _list_closed(to: Remote, connection: int | None, node: int | None, search: str | None, limit: int | None) -> None:
+    found = to.api.get("/v1/requests/closed", connection=connection, node=node, q=search, limit=limit or _LIMIT)
     rows = (
         (
             entry["id"],
@@ -149,9 +131,9 @@ def _list_closed(to: Remote, connection: int | None, node: int | None, search: s
             "controller" if entry["refused"] else "peer",
             entry["reason"],
         )
-        for entry in found
+        for entry in found["closed"]
     )
-    to.show({"closed": found}, lambda: table(_CLOSED, rows, "no connection was closed"))
+    to.show(found, lambda: table(_CLOSED, rows, "no connection was closed"))
 
 
 def _time(at_ms: float) -> str:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.admin.requests import stream_requests
-from mockraft.server.journal import Exchange
+from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange
 
 from ...waiting import until
 
@@ -80,6 +80,39 @@ async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask)
     missing = await http.get("/v1/requests/999999")
     assert missing.status_code == 404
     assert missing.json()["errors"][0]["parameter"] == "requestId"
+
+
+async def test_closed_connections_are_the_newest_wanted_ones(http: httpx.AsyncClient, controller: Controller) -> None:
+    journal = controller.double.journals[controller.node_id]
+    for number in range(1, 4):
+        journal.add_closed(ClosedConnection(number, f"10.0.0.{number}:99", 1, 2, "login", refused=True), "login")
+
+    async def connections(**query: str | int) -> list[int]:
+        found = (await http.get("/v1/requests/closed", params=query)).json()
+        assert found["dropped"] == 0
+        return [each["connection"] for each in found["closed"]]
+
+    assert await connections() == [1, 2, 3]
+    assert await connections(limit=2) == [2, 3]
+    assert await connections(connection=2) == [2]
+    assert await connections(q="10.0.0.1:99") == [1]
+    assert (await http.get("/v1/requests/closed", params={"node": 17})).status_code == 404
+
+
+async def test_an_entry_of_any_kind_is_given_by_its_id(
+    http: httpx.AsyncClient, controller: Controller, ask: Ask
+) -> None:
+    await ask()
+    journal = controller.double.journals[controller.node_id]
+    journal.add_closed(ClosedConnection(7, "10.0.0.7:99", 1, 2, "login", refused=True), "login")
+    journal.add_broken_tick(BrokenTick(5, "Traceback"))
+    last = journal.mark()
+    request_id = (await listed(http))[0]["id"]
+    assert (await http.get(f"/v1/entries/{request_id}")).json() == (await http.get(f"/v1/requests/{request_id}")).json()
+    assert (await http.get(f"/v1/entries/{last - 1}")).json()["reason"] == "login"
+    assert (await http.get(f"/v1/entries/{last}")).json()["failure"] == "Traceback"
+    missing = await http.get(f"/v1/entries/{2**40}")
+    assert (missing.status_code, missing.json()["errors"][0]["parameter"]) == (404, "entryId")
 
 
 async def test_the_journal_is_given_as_json_lines_and_as_a_capture_and_forgotten(
