@@ -197,7 +197,7 @@ def _text(folder: Traversable, name: str) -> str:
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 
-_MISSING = f"the report needs Jinja2 and matplotlib: {install_hint('spark')}"
+_MISSING = f"the report needs Jinja2 and matplotlib: {install_hint('report')}"
 
 
 def _share(part: int, whole: int) -> str:

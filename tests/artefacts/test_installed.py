@@ -51,6 +51,12 @@ from mockraft.wire.kio_entities import to_kio
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 print(to_kio(BrokerHeartbeatRequest(broker_id=1), 0))
 """,
+    "report": f"""
+import subprocess
+run = [sys.executable, "-m", "mockraft", "spark", "report", "--captures", {CAPTURE!r}, "--ports", "19093"]
+subprocess.run([*run, "--html", "run.html"], check=True, env={{"PATH": ""}})
+print(open("run.html").read())
+""",
     "spark": f"""
 from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.session import start_session

@@ -30,7 +30,7 @@ LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraf
         ("explain --record NoOp --version 0 00", "explain"),
         ("fleet --bootstrap-controller 127.0.0.1:1 --plot run.svg", None),
         (f"spark decode --captures {CAPTURE} --out tables", "spark"),
-        (f"spark report --captures {CAPTURE} --html run.html", "spark"),
+        (f"spark report --captures {CAPTURE} --html run.html", "report"),
     ],
     ids=lambda each: " ".join(str(each).split()[:2]),
 )

@@ -61,7 +61,7 @@ def test_installed_extras_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     texts = "".join(page.read_text() for page in PAGES)
     named = {name for names in re.findall(r"pip install '[^'\n]*\[([a-z,]+)\]'", texts) for name in names.split(",")}
-    assert {"admin", "captures", "spark"} <= named
+    assert {"admin", "captures", "report", "spark"} <= named
     assert named - extras.keys() == set()
 
 

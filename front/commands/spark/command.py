@@ -10,8 +10,8 @@ __all__ = ["need_spark", "register"]
 ABOUT = """Process large captures with Spark: decode to tables, verify the codec, replay, report.
 
 Files are split over the cores of one machine or a cluster; splits do not change the result. Install PySpark with
-pip install 'mockraft[spark]'; Java 17 or later is needed. Small captures need neither: see mockraft replay, and
-read_frames in Python.
+pip install 'mockraft[spark]'; Java 17 or later is needed. report needs neither (pip install 'mockraft[report]'), nor do
+mockraft replay, and read_frames in Python.
 """
 
 

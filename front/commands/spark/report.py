@@ -25,7 +25,8 @@ ABOUT = """Write a report of captured traffic as one self-contained HTML file.
 It shows APIs and versions, decoding and round trips of every frame, latencies, requests per second with gaps, failovers
 and fenced brokers, intervals between heartbeats, errors, clients, and what could not be read. With --replay also the
 differences between live and captured responses by API and path, with the first examples decoded side by side and
-commands that reproduce them without Spark. PySpark is not needed.
+commands that reproduce them without Spark. It needs pip install 'mockraft[report]', and neither PySpark nor Java; only
+the tables of --tables and --replay are made by Spark.
 
 \b
   mockraft spark report --captures run.pcap --ports 9093 --html run.html
@@ -86,7 +87,7 @@ def report(options: ReportOptions) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
-        end_without(COMMAND, error.name, "spark")
+        end_without(COMMAND, error.name, "report")
     servers = _ports(options.ports or ())
     files = [path for pattern in options.captures or () for path in _files(pattern)]
     try:
