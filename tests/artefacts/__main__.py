@@ -32,7 +32,8 @@ parts (all, if none is named):
   packages   wheels and sdists of mockraft and pytest-mockraft, checked by twine
   site       the documentation
   sbom       what the wheel and its extras need (CycloneDX JSON)
-  image      the container image; needs a Docker engine, and BASE is its base image
+  image      the container image; needs a Docker engine (root starts dockerd if none answers), and BASE is its base
+             image (default: python:3.13-slim, or where no registry answers, Debian by debootstrap)
 
 exit codes:
   0 all were built; 1 one could not be built, or under CI=true a tool is missing
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--out", type=Path, default=Path("build/dist"), metavar="DIR", help="default: build/dist")
-    parser.add_argument("--base", default=image.BASE, metavar="IMAGE", help=f"BASE, default: {image.BASE}")
+    parser.add_argument("--base", metavar="IMAGE", help="BASE; default: see below")
     options = parser.parse_args(argv)
     if unknown := sorted({*options.parts} - PARTS.keys()):
         parser.error(f"{unknown[0]!r} is no part; the parts are {', '.join(PARTS)}")

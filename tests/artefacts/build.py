@@ -24,7 +24,8 @@ class Build:
     target: Path
     epoch_s: int
     """The modification time of every file that is written, in seconds since 1970."""
-    base_image: str
+    base_image: str | None = None
+    """The base image of the container image; None: the published one, or one made here."""
 
     @property
     def source(self) -> Path:

@@ -10,13 +10,13 @@ import gzip
 import hashlib
 import io
 import json
-import subprocess
 import tarfile
 from datetime import UTC, datetime
 
-from .build import Build, NotAtHandError
+from . import base_image
+from .build import Build
+from .engine import engine
 
-BASE = "python:3.13-slim"
 OWN_LAYERS = 1
 """Layers that the last stage of the Dockerfile adds to its base."""
 _KEPT = ("architecture", "config", "history", "os", "rootfs", "variant")
@@ -24,15 +24,14 @@ _KEPT = ("architecture", "config", "history", "os", "rootfs", "variant")
 
 def build(build: Build) -> None:
     """Build the image of the source on the base image and write its archive; NotAtHandError without an engine."""
-    try:
-        build.run("docker", "info")
-    except (OSError, subprocess.CalledProcessError):
-        raise NotAtHandError("no Docker engine answers (`docker info`)") from None
-    name = build.name.replace("-", ":", 1)
-    options = ("--no-cache", "--network", "host", "--build-arg", f"BASE={build.base_image}")
-    build.run("docker", "build", *options, "--file", "docker/Dockerfile", "--tag", name, ".")
-    saved = build.folder / "image.tar"
-    build.run("docker", "save", "--output", saved, name)
+    with engine():
+        base = build.base_image or base_image.default()
+        print(f"image     on {base}", flush=True)
+        name = build.name.replace("-", ":", 1)
+        options = ("--no-cache", "--network", "host", "--build-arg", f"BASE={base}")
+        build.run("docker", "build", *options, "--file", "docker/Dockerfile", "--tag", name, ".")
+        saved = build.folder / "image.tar"
+        build.run("docker", "save", "--output", saved, name)
     with tarfile.open(saved) as archive, tarfile.open(build.target / f"{build.name}-image.tar", "w") as written:
         _write_again(archive, written, build.epoch_s)
 
@@ -49,11 +48,8 @@ def _write_again(archive: tarfile.TarFile, written: tarfile.TarFile, epoch_s: in
     config["rootfs"]["diff_ids"] = [f"sha256:{name}" for name in names]
     # The number of the image before the last step, in which the clock is too.
     config["config"].pop("Image", None)
-    number = 0
     for step in config["history"]:
-        number += not step.get("empty_layer")
-        if number > len(layers) - OWN_LAYERS:
-            step["created"] = config["created"]
+        step["created"] = config["created"]
     content = json.dumps(config, sort_keys=True).encode()
 
     manifest["Config"] = f"{hashlib.sha256(content).hexdigest()}.json"

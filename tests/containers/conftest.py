@@ -1,26 +1,20 @@
-"""A Docker engine, a base image made without any registry, and the image of this tree.
-
-An engine that runs already is used; else, as root, Debian's is started for these tests alone and ended after them.
-"""
+"""A Docker engine, a base image made without any registry, and the image of this tree."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.kafka.jars import cache_directory
+
+from ..artefacts.base_image import debian
+from ..artefacts.engine import engine as docker_engine
 
 ROOT = Path(__file__).parents[2]
-BASE_IMAGE = "mockraft-test-base"
 IMAGE = "mockraft-test"
-CA_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-ENGINE_TIMEOUT_S = 60
 
 _PROGRAMS = ("dockerd", "debootstrap", "docker-compose", "java")
 _not_run: list[str] = []
@@ -53,70 +47,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line, yellow=True)
 
 
-def _answers() -> bool:
-    return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Docker engine that answers; DOCKER_HOST says where, if it is ours. Ryuk is off: there is no image of it."""
+def engine() -> Iterator[None]:
+    """A Docker engine that answers; DOCKER_HOST names it, if it is ours. Ryuk is off: there is no image of it."""
     os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
-    if _answers():
+    with docker_engine():
         yield
-        return
-    folder = tmp_path_factory.mktemp("docker")
-    socket = f"unix://{folder}/docker.sock"
-    options = ("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid")
-    with (folder / "log").open("w") as log:
-        daemon = subprocess.Popen(["dockerd", "-H", socket, *options], stdout=log, stderr=subprocess.STDOUT)
-    os.environ["DOCKER_HOST"] = socket
-    try:
-        deadline = time.monotonic() + ENGINE_TIMEOUT_S
-        while not _answers():
-            said = (folder / "log").read_text()[-3000:]
-            assert daemon.poll() is None, f"dockerd ended with {daemon.returncode}:\n{said}"
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"dockerd does not answer:\n{said}")
-            time.sleep(0.2)
-        yield
-    finally:
-        del os.environ["DOCKER_HOST"]
-        daemon.terminate()
-        daemon.wait(60)
-        # dockerd leaves this mounted, and nobody could remove the folder.
-        subprocess.run(["umount", f"{folder}/exec/netns/default"], capture_output=True, check=False)
 
 
 @pytest.fixture(scope="session")
-def base_image(engine: None, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Debian with Python, by debootstrap: what python:3-slim is where registries can be reached.
-
-    It has this machine's own certificate authorities, so that pip reaches the package index from where it runs.
-    """
-    if run("docker", "images", "--quiet", BASE_IMAGE).strip():
-        return BASE_IMAGE
-    certificates = sorted(CA_CERTIFICATES.glob("*.crt"))
-    key = hashlib.sha256(b"".join([Path(__file__).read_bytes(), *(each.read_bytes() for each in certificates)]))
-    archive = cache_directory() / f"test-base-image-{key.hexdigest()[:12]}.tar"
-    if not archive.is_file():
-        _make_base(archive, tmp_path_factory.mktemp("base") / "root", certificates)
-    run("docker", "import", "--change", "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt", str(archive), BASE_IMAGE)
-    return BASE_IMAGE
-
-
-def _make_base(archive: Path, root: Path, certificates: list[Path]) -> None:
-    """Write the archive of the base image: the cache keeps it, since debootstrap takes a minute."""
-    run("debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm", str(root))
-    for folder in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
-        shutil.rmtree(root / folder)
-    for certificate in certificates:
-        shutil.copy(certificate, root / CA_CERTIFICATES.relative_to("/"))
-    run("chroot", str(root), "update-ca-certificates")
-    made = root.with_suffix(".tar")
-    run("tar", "-C", str(root), "-cf", str(made), ".")
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(made, archive)
-    shutil.rmtree(root)
+def base_image(engine: None) -> str:
+    """Debian with Python, by debootstrap: what python:3-slim is where registries can be reached."""
+    return debian()
 
 
 @pytest.fixture(scope="session")
