@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from mockraft.server.admin.request_counts import BUCKETS_MS, RequestCounts
+from mockraft.server.admin.request_counts import BUCKETS_US, RequestCounts
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.utils import floatToGoString
 
 T = TypeVar("T")
 
@@ -49,12 +50,12 @@ def latencies(counts: Mapping[str, RequestCounts]) -> Metric:
         "Time from a request to its answer, by the controller's clock; a Fetch waits for records.",
         labels=("node", "api"),
     )
-    bounds = [*(f"{ms / 1000:g}" for ms in BUCKETS_MS), "+Inf"]
+    bounds = [*(floatToGoString(us / 1e6) for us in BUCKETS_US), "+Inf"]
     for node, each in counts.items():
         for api, in_buckets in sorted(each.latencies.items()):
             buckets, total = [], 0
             for bound, count in zip(bounds, in_buckets, strict=True):
                 total += count
                 buckets.append((bound, float(total)))
-            metric.add_metric((node, api), buckets, each.elapsed_ms[api] / 1000)
+            metric.add_metric((node, api), buckets, each.elapsed_us[api] / 1e6)
     return metric

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from typing import Any
 
 from mockraft.server.journal import Entry, Exchange, Journal
 from mockraft.wire import api_keys, error_codes
 
-BUCKETS_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000)
-"""Upper bounds of the latency histogram; 0 ms, within one step of the clock, is in the first."""
+BUCKETS_US = (
+    *(50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000),
+    *(1_000_000, 2_500_000, 5_000_000),
+)
+"""Upper bounds of the latency histogram in microseconds: from 50 µs to 5 s."""
 
 LARGE_FRAME_BYTES = 256
 KINDS_MAX = 2048
@@ -31,8 +35,8 @@ class RequestCounts:
         self.requests: Counter[tuple[str, int, str]] = Counter()
         """Number by API, version and error."""
         self.latencies: dict[str, list[int]] = {}
-        """Number by API that took at most each of `BUCKETS_MS`, and that took longer."""
-        self.elapsed_ms: Counter[str] = Counter()
+        """Number by API that took at most each of `BUCKETS_US`, and that took longer."""
+        self.elapsed_us: Counter[str] = Counter()
         self.received_bytes = self.sent_bytes = self.unexpected = 0
         self._kinds: dict[tuple[Any, ...], list[Any]] = {}
         for entry in tuple(journal.entries):
@@ -40,16 +44,16 @@ class RequestCounts:
         journal.subscribe(self._count)
 
     def settle(self) -> None:
-        """Bring `requests`, `latencies` and `elapsed_ms` up to date."""
+        """Bring `requests`, `latencies` and `elapsed_us` up to date."""
         kinds, self._kinds = self._kinds, {}
-        for (_, version, elapsed_ms, said), (count, exchange) in kinds.items():
+        for (_, version, bucket, said), (count, elapsed_us, exchange) in kinds.items():
             code = said if isinstance(said, int) else exchange.error_code
             error = UNANSWERED if code is None else error_codes.name(code)
             api = exchange.api
             self.requests[api, version, error] += count
-            buckets = self.latencies.setdefault(api, [0] * (len(BUCKETS_MS) + 1))
-            buckets[next((i for i, bound in enumerate(BUCKETS_MS) if elapsed_ms <= bound), len(BUCKETS_MS))] += count
-            self.elapsed_ms[api] += elapsed_ms * count
+            buckets = self.latencies.setdefault(api, [0] * (len(BUCKETS_US) + 1))
+            buckets[bucket] += count
+            self.elapsed_us[api] += elapsed_us
 
     def _count(self, entry: Entry) -> None:
         if entry.__class__ is not Exchange:
@@ -65,11 +69,12 @@ class RequestCounts:
         else:
             # Whoever is refused a fetch is sent no records.
             said = error_codes.NONE if api_key in _WITH_RECORDS else entry.error_code
-        kind = (api_key, entry.api_version, entry.answered_ms - entry.received_ms, said)
+        kind = (api_key, entry.api_version, bisect_left(BUCKETS_US, entry.took_us), said)
         known = self._kinds.get(kind)
         if known is not None:
             known[0] += 1
+            known[1] += entry.took_us
             return
-        self._kinds[kind] = [1, entry]
+        self._kinds[kind] = [1, entry.took_us, entry]
         if len(self._kinds) >= KINDS_MAX:
             self.settle()

@@ -16,6 +16,8 @@ FOLDER = Path(__file__).parents[2] / "docker" / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "mockraft.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel.get("targets", ())]
+PAGE = (FOLDER.parents[1] / "docs/how-to/controllers/metrics.md").read_text()
+DOCUMENTED = [("metrics.md", query) for query in re.findall(r"```\n *(.*_bucket.*)\n *```", PAGE)]
 SELECTOR = re.compile(r"([a-z_][a-z0-9_]*)\{([^}]*)\}")
 
 
@@ -61,8 +63,9 @@ def test_panels_lie_in_the_grid_and_none_on_another() -> None:
                 taken[x, y] = panel["title"]
 
 
-@pytest.mark.parametrize(("title", "query"), QUERIES)
+@pytest.mark.parametrize(("title", "query"), QUERIES + DOCUMENTED)
 def test_every_query_is_valid_promql_on_existing_metrics(title: str, query: str, samples: dict[str, set[str]]) -> None:
+    assert DOCUMENTED
     spoken = query.replace("$__rate_interval", "1m")
     promql_parser.parse(spoken)
     for name, conditions in SELECTOR.findall(spoken):

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from mockraft import Controller, stub
 from mockraft.server.admin.metrics import Metrics
-from mockraft.server.admin.request_counts import BUCKETS_MS, KINDS_MAX, RequestCounts
+from mockraft.server.admin.request_counts import BUCKETS_US, KINDS_MAX, RequestCounts
 from mockraft.server.journal import Exchange, Journal
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -82,10 +82,10 @@ def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None
         assert {name.partition("_")[0] for name in controller.call(lambda: values(metrics))} == {"process"}
 
 
-def heartbeat(error_code: int = 0, took_ms: int = 0, is_answered: bool = True) -> Exchange:
+def heartbeat(error_code: int = 0, took_us: int = 0, is_answered: bool = True) -> Exchange:
     asked = write_request(BrokerHeartbeatRequest(), 2, 7, "1")[4:]
     answer = write_response(BrokerHeartbeatResponse(error_code=error_code).write(2), 7, 1) if is_answered else b""
-    return Exchange(5, 0, took_ms, (63, 2, 7, "1"), asked, answer, 2, "controller", None)
+    return Exchange(5, 0, 0, (63, 2, 7, "1"), asked, answer, 2, "controller", None, took_us=took_us)
 
 
 def counted(*exchanges: Exchange) -> RequestCounts:
@@ -116,13 +116,25 @@ def test_a_large_answer_is_looked_into_at_once() -> None:
 
 
 def test_latencies_fall_into_buckets() -> None:
-    counts = counted(heartbeat(took_ms=0), heartbeat(took_ms=1), heartbeat(took_ms=7), heartbeat(took_ms=60_000))
-    buckets = dict(zip((*BUCKETS_MS, "more"), counts.latencies["BrokerHeartbeat"], strict=True))
-    assert {bound: count for bound, count in buckets.items() if count} == {1: 2, 10: 1, "more": 1}
-    assert counts.elapsed_ms["BrokerHeartbeat"] == 60_008
+    counts = counted(*(heartbeat(took_us=took_us) for took_us in (0, 50, 51, 51, 7_000, 60_000_000)))
+    buckets = dict(zip((*BUCKETS_US, "more"), counts.latencies["BrokerHeartbeat"], strict=True))
+    assert {bound: count for bound, count in buckets.items() if count} == {50: 2, 100: 2, 10_000: 1, "more": 1}
+    assert counts.elapsed_us["BrokerHeartbeat"] == 60_007_152
+
+
+def test_latency_is_a_histogram_in_seconds(scraped: Values) -> None:
+    """The names and units of https://prometheus.io/docs/practices/naming."""
+    name = "mockraft_request_latency_seconds"
+    bounds = [float(key.split("le=")[1].rstrip("}")) for key in scraped if key.startswith(f"{name}_bucket{{api=Fetch,")]
+    assert bounds == sorted(bounds)
+    assert (bounds[0], bounds[-2:]) == (0.00005, [5, float("inf")])
+    counts = [scraped[key] for key in scraped if key.startswith(f"{name}_bucket{{api=BrokerRegistration,")]
+    assert counts == sorted(counts)
+    assert counts[-1] == scraped[f"{name}_count{{api=BrokerRegistration}}"] == 2
+    assert 0 < scraped[f"{name}_sum{{api=BrokerRegistration}}"] < 10
 
 
 def test_kinds_of_answers_are_bounded() -> None:
-    counts = counted(*(heartbeat(took_ms=number) for number in range(KINDS_MAX + 1)))
-    assert counts.requests["BrokerHeartbeat", 2, "NONE"] == KINDS_MAX + 1
+    counts = counted(*(heartbeat(error_code=number) for number in range(KINDS_MAX + 1)))
+    assert counts.requests.total() == KINDS_MAX + 1
     assert len(counts._kinds) < KINDS_MAX
