@@ -56,16 +56,20 @@ def main() -> None:
 
 def _serve(options: dict[str, object]) -> NoReturn:
     """Run a controller with these options of `serve` and end the process; Typer prints what is wrong with them."""
+    import logging
+
     from mockraft.commands.serve.command import run
     from mockraft.commands.serve.options import OptionError
 
     try:
         code = run(options)
+        logging.shutdown()
         # Everything is written. To free the objects of a thousand brokers one by one takes a second.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
     except OptionError as error:
+        logging.shutdown()
         wrong = error
 
     import typer

@@ -1,10 +1,30 @@
-"""The controller's logs: lines for people or JSON for machines, always on stderr."""
+"""The controller's logs: lines for people or JSON for machines, always on stderr.
 
+A pipe that nobody reads is full after 64 KiB, and a write to it blocks. So a thread writes the lines, and the event
+loop only hands them over: requests are answered while the log stands still, and lines that do not fit are dropped and
+counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
 import json
 import logging
+import os
+import select
 import sys
 import time
 import traceback
+from queue import SimpleQueue
+from threading import Thread
+
+PENDING_BYTES_MAX = 1 << 20
+"""Size of the lines that wait to be written; each counts with `LINE_OVERHEAD_BYTES`."""
+
+LINE_OVERHEAD_BYTES = 64
+CLOSE_TIMEOUT_S = 0.5
+"""Time for the last lines when the process ends: a log that nobody reads does not keep it."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -26,12 +46,97 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class PipeHandler(logging.Handler):
+    """A handler whose thread writes to a file descriptor, so that nobody who logs waits for its reader."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._dropped = 0
+        # Two counts, each written by one side: logging.shutdown holds the lock while the last lines are written.
+        self._put_bytes = self._written_bytes = 0
+        # Neither sys.stderr nor its lock: the interpreter flushes it at the end, and would wait for this thread.
+        self._thread = Thread(target=self._write_lines, name="mockraft-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Format a record here, where its arguments are still the same, and hand over the line."""
+        try:
+            self.put(self.format(record))
+        except Exception:
+            self.handleError(record)
+
+    def put(self, text: str) -> None:
+        """Hand over a line as it is, or count it if too much is waiting; before the next one is the number dropped."""
+        self.acquire()
+        try:
+            line = text.encode(errors="backslashreplace") + b"\n"
+            if self._put_bytes - self._written_bytes + len(line) > PENDING_BYTES_MAX:
+                self._dropped += 1
+                return
+            self._report_dropped()
+            self._put(line)
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        """Write what is waiting, for a limited time, and end the thread."""
+        self.acquire()
+        try:
+            self._report_dropped()
+            self._lines.put(None)
+        finally:
+            self.release()
+        self._thread.join(CLOSE_TIMEOUT_S)
+        super().close()
+
+    def _report_dropped(self) -> None:
+        if self._dropped:
+            text = f"{self._dropped} lines of the log were dropped here, because nobody read it"
+            self._dropped = 0
+            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None)
+            self._put(self.format(record).encode() + b"\n")
+
+    def _put(self, line: bytes) -> None:
+        self._put_bytes += len(line) + LINE_OVERHEAD_BYTES
+        self._lines.put(line)
+
+    def _write_lines(self) -> None:
+        while (line := self._lines.get()) is not None:
+            with contextlib.suppress(OSError):  # nobody will read any more
+                self._write(line)
+            self._written_bytes += len(line) + LINE_OVERHEAD_BYTES
+
+    def _write(self, line: bytes) -> None:
+        while line:
+            try:
+                line = line[os.write(self._descriptor, line) :]
+            except BlockingIOError:  # whoever shares the pipe made it non-blocking
+                poll = select.poll()
+                poll.register(self._descriptor, select.POLLOUT)
+                poll.poll()
+
+
 def configure(level: str, as_json: bool) -> None:
     """Send every log of the process to stderr, from this level on, and nowhere else."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler
+    try:
+        handler = PipeHandler(sys.stderr.fileno())
+    except io.UnsupportedOperation:
+        handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def print_error(text: str) -> None:
+    """Print a line on stderr, after those of the log."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, PipeHandler):
+            handler.put(text)
+            return
+    print(text, file=sys.stderr)

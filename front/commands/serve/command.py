@@ -11,7 +11,6 @@ import random
 import re
 import resource
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -307,5 +306,7 @@ def _raise_descriptor_limit() -> int:
 
 
 def _fail(code: ExitCode, message: str) -> int:
-    print(f"mockraft serve: {message}", file=sys.stderr)
+    from mockraft.commands.logs import print_error
+
+    print_error(f"mockraft serve: {message}")
     return code
