@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from mockraft.server.admin.request_counts import BUCKETS_US, RequestCounts
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
 T = TypeVar("T")
 
@@ -50,7 +49,7 @@ def latencies(counts: Mapping[str, RequestCounts]) -> Metric:
         "Time from a request to its answer, by the controller's clock; a Fetch waits for records.",
         labels=("node", "api"),
     )
-    bounds = [*(floatToGoString(us / 1e6) for us in BUCKETS_US), "+Inf"]
+    bounds = [*(f"{us / 1e6:g}" for us in BUCKETS_US), "+Inf"]
     for node, each in counts.items():
         for api, in_buckets in sorted(each.latencies.items()):
             buckets, total = [], 0
