@@ -13,7 +13,7 @@ from mockraft.commands.logs import PENDING_BYTES_MAX, PipeHandler
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
-from .cli import DEADLINE_S, started
+from ..commands.cli import DEADLINE_S, started
 
 READY = r"mockraft ready bootstrap=([\d.]+):(\d+) .*\n"
 PIPE_BYTES = 1 << 16
