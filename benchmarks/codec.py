@@ -17,7 +17,7 @@ import timeit
 from math import exp, log
 from typing import Any
 
-from codec_bodies import Body, bodies
+from codec_peers.bodies import Body, bodies
 from result import Cell, Gate, Result, Table, argument_parser, show
 
 Timings = dict[str, dict[str, dict[str, float]]]

@@ -1,11 +1,17 @@
-"""mockraft and Kafka's controller, each in its own process, and the requests of brokers to them."""
+"""mockraft and Kafka's controller, each in its own process, and the requests of brokers to them.
+
+mockraft takes part with its codec in C (`mockraft[speed]`), where that is installed, and with the one in pure Python.
+"""
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 
 from load import TimedConnection
 from mockraft.brokers.config import draw_config, registration_of
@@ -23,6 +29,22 @@ from result import OURS, THEIRS
 SESSION_TIMEOUT_MS = 3_600_000
 FAR_AHEAD = 1 << 40
 FETCH_BYTES_MAX = 1 << 20
+SPEED, PURE = "mockraft[speed]", "mockraft, pure Python"
+CODECS = {OURS: "auto", SPEED: "speed", PURE: "pure"}
+
+
+def has_speed() -> bool:
+    """Return True if `mockraft[speed]` is installed."""
+    try:
+        version("mockraft-speed")
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def kinds() -> list[str]:
+    """Return the controllers that can be compared, mockraft's best one first."""
+    return [*([SPEED] if has_speed() else []), PURE, THEIRS]
 
 
 class WarmKafkaController(KafkaController):
@@ -38,29 +60,57 @@ class WarmKafkaController(KafkaController):
 Contender = WarmKafkaController | MockraftController
 
 
-def controller(kind: str, folder: Path, session_timeout_ms: int) -> Contender:
-    """Return a controller that has not started, with an empty, formatted data directory below `folder`."""
-    if kind == OURS:
-        return MockraftController(folder / "mockraft", random_uuid(), session_timeout_ms=session_timeout_ms)
+def controller(
+    kind: str, folder: Path, session_timeout_ms: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> Contender:
+    """Return a controller that has not started, with an empty, formatted data directory below `folder`.
+
+    `settings` are properties of Kafka's controller; mockraft's options have the same names.
+    """
+    if kind != THEIRS:
+        options = [word for name, value in settings.items() for word in (f"--{name.replace('.', '-')}", value)]
+        return MockraftController(folder / kind, random_uuid(), session_timeout_ms=session_timeout_ms, options=options)
     # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
-    properties = {"broker.session.timeout.ms": str(session_timeout_ms), "socket.listen.backlog.size": "1024"}
-    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
+    more = {"broker.session.timeout.ms": str(session_timeout_ms), "socket.listen.backlog.size": "1024"}
+    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties={**settings, **more})
     kafka.format()
     return kafka
 
 
 @contextmanager
-def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
-    """Start both; stop them at the end."""
-    both = {kind: controller(kind, folder, SESSION_TIMEOUT_MS) for kind in (OURS, THEIRS)}
+def codec(kind: str) -> Iterator[None]:
+    """Select the codec of the processes that are started inside."""
+    before = os.environ.get("MOCKRAFT_CODEC")
+    os.environ["MOCKRAFT_CODEC"] = CODECS.get(kind, "auto")
     try:
-        for each in both.values():
-            each.start()
-            each.wait_until_running()
-        yield both
+        yield
     finally:
-        for each in both.values():
+        del os.environ["MOCKRAFT_CODEC"]
+        if before is not None:
+            os.environ["MOCKRAFT_CODEC"] = before
+
+
+@contextmanager
+def contenders(folder: Path, settings: Mapping[str, str]) -> Iterator[dict[str, Contender]]:
+    """Start all; stop them at the end."""
+    all_kinds = {kind: controller(kind, folder, SESSION_TIMEOUT_MS, settings) for kind in kinds()}
+    try:
+        for kind, each in all_kinds.items():
+            with codec(kind):
+                each.start()
+            each.wait_until_running()
+        yield all_kinds
+    finally:
+        for each in all_kinds.values():
             each.kill()
+
+
+def data_folder(controller: Contender) -> Path:
+    """Return the folder that has the metadata log."""
+    if isinstance(controller, MockraftController):
+        assert controller.data_dir is not None
+        return controller.data_dir
+    return controller.directory / "log"
 
 
 def address(controller: Contender) -> tuple[str, int]:

@@ -1,6 +1,7 @@
-"""Compare mockraft's controller with Kafka's: throughput, latency of single operations, metadata of a large cluster.
+"""Compare mockraft's controller with Kafka's: throughput, latency and CPU time of heartbeats, fetches, registrations.
 
-Each runs in its own process with an empty data directory and gets the same requests; this process is the load.
+Each runs in its own process with an empty data directory and gets the same requests from load.c, in turns, on the same
+cores.
 
     python benchmarks/controller.py [--quick] [--json]
 """
@@ -10,263 +11,239 @@ from __future__ import annotations
 import itertools
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 from contenders import (
+    PURE,
+    SPEED,
     Contender,
     address,
     brokers_up,
     contenders,
-    create_topic,
-    create_topic_on,
-    end_of,
     fetch,
     heartbeat,
     leader_epoch,
     registrations,
-    shrink_or_grow,
 )
-from load import Load, Measured, TimedConnection, dealt, repeated, run
+from load import Load, Measured, TimedConnection, ceiling, run
 from mockraft.wire.connection import write_request
-from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
+from result import THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
 BROKERS = 100
 FEW, MANY, VERY_MANY = 10, 100, 1000
 PACED_PER_S = 500
-PARTITIONS_A_TOPIC = 1000
+SAME = 1.03
+"""The JVM is warm when three seconds in a row were not faster than this times the best one before."""
+CONNECT_S = 0.1
+SETTINGS = {"metadata.max.idle.interval.ms": "0"}
+"""No NoOpRecords while a controller is idle: a Fetch from the end of the log would find them."""
+
+NOTHING_NEW, WHOLE_LOG = f"Fetch of nothing new, {MANY} connections", f"Fetch of the whole log, {MANY} connections"
+REGISTRATION = f"BrokerRegistration, {MANY} connections"
+HEARTBEATS = {count: f"BrokerHeartbeat, {count:,} connections" for count in (FEW, MANY, VERY_MANY)}
+RATES: dict[str, dict[str, float]] = {
+    SPEED: {
+        **dict(zip(HEARTBEATS.values(), (3.0, 2.5, 2.0), strict=True)),
+        NOTHING_NEW: 2.0,
+        WHOLE_LOG: 1.5,
+        REGISTRATION: 3.0,
+    },
+    PURE: dict(zip(HEARTBEATS.values(), (2.4, 2.1, 1.4), strict=True)),
+}
+"""Bounds: answers per second ÷ Kafka's."""
+P99_MOST, CPU_MOST = 0.5, 0.6
+CEILING_LEAST = 1.5
 
 Runs = dict[str, dict[str, list[Measured]]]
-"""Load → controller → its runs."""
+"""Load → controller → its runs, one for each round."""
 
 
 class Sizes(NamedTuple):
-    """Seconds per load and of warm-up, rounds, registrations a round, single operations, topics of 1,000 partitions."""
+    """Seconds of a run, least and most seconds of warm-up before each load, rounds, registrations in a run."""
 
     seconds: float = 1.0
-    warm_up_s: float = 3.0
-    turns: int = 3
-    registrations: int = 3000
-    operations: int = 150
-    topics: int = 100
+    warm_up_least_s: int = 4
+    warm_up_most_s: int = 12
+    rounds: int = 5
+    registrations: int = 2000
 
 
-QUICK = Sizes(0.3, 0.5, 1, 500, 20, 5)
+QUICK = Sizes(0.3, 1, 1, 2, 500)
 
 
-def throughput(both: dict[str, Contender], sizes: Sizes) -> Runs:
-    """Send heartbeats, fetches and registrations, most of them as fast as responses arrive."""
-    loads: dict[str, list[Callable[[], Load]]] = {kind: _loads(each, sizes) for kind, each in both.items()}
-    for kind, makers in loads.items():
-        load = makers[1]()
-        run(address(both[kind]), both[kind].pid, load, sizes.warm_up_s)
-    results: Runs = {}
-    for number in range(len(loads[OURS])):
-        for turn in range(sizes.turns):
-            for kind in both if turn % 2 else reversed(both):
-                load = loads[kind][number]()
-                measured = run(address(both[kind]), both[kind].pid, load, sizes.seconds)
-                results.setdefault(load.name, {}).setdefault(kind, []).append(measured)
-    return results
+class Prepared:
+    """A controller with registered brokers, and its loads."""
 
+    def __init__(self, controller: Contender, sizes: Sizes) -> None:
+        self.controller = controller
+        self._sizes = sizes
+        self._broker_ids = itertools.count(BROKERS + 1)
+        connection = TimedConnection(address(controller))
+        cluster_id = controller.cluster_id
+        epochs = brokers_up(connection, cluster_id, BROKERS)
+        heartbeats = [write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()]
+        epoch = leader_epoch(connection, cluster_id)
+        end = connection.exchange(fetch(cluster_id, epoch, 0, 0), 17).responses[0].partitions[0].high_watermark
+        of_all = write_request(fetch(cluster_id, epoch, 0, 0), 17, 1, "1")
+        of_none = write_request(fetch(cluster_id, epoch, end, epoch), 17, 1, "1")
 
-def _loads(controller: Contender, sizes: Sizes) -> list[Callable[[], Load]]:
-    connection = TimedConnection(address(controller))
-    epochs = brokers_up(connection, controller.cluster_id, BROKERS)
-    heartbeats = [write_request(heartbeat(broker, epoch), 2, broker, str(broker)) for broker, epoch in epochs.items()]
-    epoch = leader_epoch(connection, controller.cluster_id)
-    end = connection.exchange(fetch(controller.cluster_id, epoch, 0, 0), 17).responses[0].partitions[0].high_watermark
-    of_all = write_request(fetch(controller.cluster_id, epoch, 0, 0), 17, 1, "1")
-    of_none = write_request(fetch(controller.cluster_id, epoch, end, epoch), 17, 1, "1")
-    connection.close()
-    next_id = itertools.count(BROKERS + 1)
+        def load(name: str, frames: Sequence[bytes], connections: int, per_s: int = 0) -> Callable[[], Load]:
+            connection.socket.sendall(frames[0])
+            answer_bytes = 4 + len(connection.receive_frame())
+            return lambda: Load(name, frames, connections, per_s, answer_bytes=answer_bytes)
 
-    def registering() -> Load:
-        ids = list(itertools.islice(next_id, sizes.registrations))
-        requests = registrations(controller.cluster_id, ids)
+        self.loads = [
+            *(load(name, heartbeats, count) for count, name in HEARTBEATS.items()),
+            load(f"BrokerHeartbeat, {PACED_PER_S} per second", heartbeats, MANY, PACED_PER_S),
+            load(NOTHING_NEW, [of_none], MANY),
+            load(WHOLE_LOG, [of_all], MANY),
+            self._registering,
+        ]
+        connection.close()
+
+    def _registering(self) -> Load:
+        ids = list(itertools.islice(self._broker_ids, self._sizes.registrations))
+        requests = registrations(self.controller.cluster_id, ids)
         frames = [write_request(each, 4, each.broker_id, str(each.broker_id)) for each in requests]
-        return Load(f"BrokerRegistration, {MANY} connections", dealt(frames, MANY))
+        return Load(REGISTRATION, frames, MANY, once=True)
 
-    return [
-        *(
-            lambda count=count: Load(f"BrokerHeartbeat, {count:,} connections", repeated(heartbeats, count))
-            for count in (FEW, MANY, VERY_MANY)
-        ),
-        lambda: Load(f"BrokerHeartbeat, {PACED_PER_S} per second", repeated(heartbeats, MANY), PACED_PER_S),
-        lambda: Load(f"Fetch of nothing new, {MANY} connections", repeated([of_none], MANY)),
-        lambda: Load(f"Fetch of the whole log, {MANY} connections", repeated([of_all], MANY)),
-        registering,
-    ]
+    def run(self, number: int) -> Measured:
+        """Run a load once."""
+        load = self.loads[number]()
+        warm_up_s = 0.0 if load.once else CONNECT_S
+        measured = run(address(self.controller), self.controller.pid, load, self._sizes.seconds, warm_up_s)
+        if measured.errors:
+            raise RuntimeError(f"{load.name}: {measured.errors} answers had an error code")
+        return measured
 
 
-def operations(both: dict[str, Contender], sizes: Sizes) -> dict[str, dict[str, list[float]]]:
-    """Return the milliseconds of single operations for each controller."""
-    taken: dict[str, dict[str, list[float]]] = {}
-    for kind, controller in both.items():
-        connection = TimedConnection(address(controller))
-        for name, seconds in _operations(connection, controller.cluster_id, sizes):
-            taken.setdefault(name, {}).setdefault(kind, []).append(1000 * seconds)
-        connection.close()
-    return taken
+def warm_up(prepared: Prepared, number: int, sizes: Sizes) -> int:
+    """Run a load until it gets no faster; return how many times that was."""
+    rates: list[float] = []
+    while len(rates) < sizes.warm_up_most_s:
+        rates.append(prepared.run(number).per_s)
+        before, last = rates[:-3], rates[-3:]
+        if len(rates) >= sizes.warm_up_least_s and max(last) < SAME * max(before, default=0):
+            break
+    return len(rates)
 
 
-def _operations(connection: TimedConnection, cluster_id: str, sizes: Sizes) -> Iterator[tuple[str, float]]:
-    for number in range(sizes.operations):
-        created, seconds = connection.timed(create_topic(f"small-{number}", 1, 3), 7)
-        assert created.topics[0].error_code == 0, created
-        yield "CreateTopics, one partition", seconds
-    epochs = brokers_up(connection, cluster_id, 3)
-    topic_id = connection.exchange(create_topic_on("moving", (1, 2, 3)), 7).topics[0].topic_id
-    for number in range(sizes.operations):
-        isr = (1, 2) if number % 2 == 0 else (1, 2, 3)
-        answered, seconds = connection.timed(shrink_or_grow(epochs, topic_id, isr, number), 3)
-        assert answered.error_code == 0, answered
-        assert answered.topics[0].partitions[0].error_code == 0, answered
-        yield "AlterPartition", seconds
-    first = 1_000_000
-    for request in registrations(cluster_id, range(first, first + sizes.operations)):
-        registered, seconds = connection.timed(request, 4)
-        assert registered.error_code == 0, registered
-        yield "BrokerRegistration", seconds
+def throughput(controllers: dict[str, Contender], sizes: Sizes) -> tuple[Runs, list[int]]:
+    """Return the runs, and how many times Kafka's controller served each load before."""
+    prepared = {kind: Prepared(each, sizes) for kind, each in controllers.items()}
+    results: Runs = {}
+    warm_ups = []
+    for number, make in enumerate(prepared[THEIRS].loads):
+        name = make().name
+        is_paced = make().per_s > 0
+        warm_ups.append(warm_up(prepared[THEIRS], number, sizes) if not is_paced else 1)
+        for kind in prepared:
+            if kind != THEIRS:
+                prepared[kind].run(number)
+        for turn in range(sizes.rounds):
+            for kind in prepared if turn % 2 else reversed(prepared):
+                results.setdefault(name, {}).setdefault(kind, []).append(prepared[kind].run(number))
+    return results, warm_ups
 
 
-def large(both: dict[str, Contender], sizes: Sizes) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
-    """Return, for each controller, figures of a large cluster (name → values) and the bytes of its log."""
-    figures: dict[str, dict[str, list[float]]] = {}
-    log_bytes: dict[str, int] = {}
-    for kind, controller in both.items():
-        connection = TimedConnection(address(controller))
-        brokers_up(connection, controller.cluster_id, 3)
-        values = figures.setdefault(kind, {})
-        for number in range(sizes.topics):
-            created, seconds = connection.timed(create_topic(f"large-{number}", PARTITIONS_A_TOPIC, 3), 7)
-            assert created.topics[0].error_code == 0, created
-            values.setdefault("create", []).append(1000 * seconds)
-        values["memory"] = [psutil.Process(controller.pid).memory_info().rss / (1 << 20)]
-        for _ in range(3):
-            seconds, log_bytes[kind] = _catch_up(connection, controller.cluster_id)
-            values.setdefault("fetch", []).append(1000 * seconds)
-        connection.close()
-    return figures, log_bytes
+def ceilings(sizes: Sizes) -> dict[int, Measured]:
+    """Measure the load against a peer that answers at once, by connections."""
+    frames = [write_request(heartbeat(each, each), 2, each, str(each)) for each in range(BROKERS)]
+    return {count: ceiling(Load("ceiling", frames, count), sizes.seconds) for count in HEARTBEATS}
 
 
-def _catch_up(connection: TimedConnection, cluster_id: str) -> tuple[float, int]:
-    """Fetch the whole log as a new broker does; return the seconds of waiting for responses, and the bytes."""
-    epoch = leader_epoch(connection, cluster_id)
-    waited_s, offset, received = 0.0, 0, 0
-    while True:
-        answer, seconds = connection.timed(fetch(cluster_id, epoch, offset, epoch if offset else 0), 17)
-        waited_s += seconds
-        records = answer.responses[0].partitions[0].records
-        if not records:
-            return waited_s, received
-        received += len(records)
-        offset = end_of(records)
+def median(runs: Sequence[Measured], figure: Callable[[Measured], float]) -> float:
+    return statistics.median(map(figure, runs))
 
 
-def percentile(runs: Sequence[Measured], share: float) -> float:
-    """Return the median over the runs of this percentile of latency."""
-    return statistics.median(at(run.latencies_ms, share) for run in runs)
+def ratios(by_kind: dict[str, list[Measured]], kind: str, figure: Callable[[Measured], float]) -> list[float]:
+    """Return the figure of a controller ÷ Kafka's, for each round."""
+    return [figure(ours) / figure(theirs) for ours, theirs in zip(by_kind[kind], by_kind[THEIRS], strict=True)]
 
 
-def at(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which this share of the values lies."""
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
-
-
-def per_s(runs: Sequence[Measured]) -> float:
-    return statistics.median(run.answers / run.seconds for run in runs)
-
-
-def throughput_table(results: Runs) -> tuple[Table, dict[str, float]]:
-    """Return the table, and for each load mockraft's throughput ÷ Kafka's."""
+def throughput_table(results: Runs) -> Table:
     rows: list[list[Cell]] = []
-    ratios = {}
     for load, by_kind in results.items():
-        for kind in (OURS, THEIRS):
-            runs = by_kind[kind]
+        for kind, runs in by_kind.items():
+            compared = ["1.00"] * 3
+            if kind != THEIRS:
+                figures: tuple[Callable[[Measured], float], ...] = (
+                    lambda each: each.per_s,
+                    lambda each: each.cpu_us,
+                    lambda each: each.p99_ms,
+                )
+                compared = [f"{statistics.median(ratios(by_kind, kind, figure)):.2f}" for figure in figures]
             rows.append(
                 [
                     load,
                     kind,
-                    f"{per_s(runs):,.0f}",
-                    f"{1e6 * statistics.median(run.cpu_s / run.answers for run in runs):.0f}",
-                    *(f"{percentile(runs, share):.2f}" for share in (0.5, 0.99)),
-                    f"{100 * statistics.median(run.load_cpu_s / run.seconds for run in runs):.0f} %",
-                    sum(run.errors for run in runs),
+                    f"{median(runs, lambda each: each.per_s):,.0f}",
+                    compared[0],
+                    f"{median(runs, lambda each: each.cpu_us):.1f}",
+                    compared[1],
+                    f"{median(runs, lambda each: each.p50_ms):.2f}",
+                    f"{median(runs, lambda each: each.p99_ms):.2f}",
+                    compared[2],
+                    f"{100 * median(runs, lambda each: each.load_cpu_s / each.seconds):.0f} %",
                 ]
             )
-        ratios[load] = per_s(by_kind[OURS]) / per_s(by_kind[THEIRS])
-    columns = [
-        "load",
-        "controller",
-        "responses/s",
-        "CPU µs each",
-        "p50 ms",
-        "p99 ms",
-        "load's share of a core",
-        "errors",
+    columns = ["load", "controller", "answers/s", "÷ Kafka's", "CPU µs each", "÷ Kafka's"]
+    columns += ["p50 ms", "p99 ms", "÷ Kafka's", "load's share of a core"]
+    return Table("Throughput and latency", columns, rows)
+
+
+def ceiling_table(measured: dict[int, Measured]) -> Table:
+    rows: list[list[Cell]] = [
+        [f"{count:,}", f"{each.per_s:,.0f}", f"{1e6 * each.load_cpu_s / each.answers:.1f}", f"{each.cpu_us:.1f}"]
+        for count, each in measured.items()
     ]
-    return Table("Throughput and latency", columns, rows), ratios
+    columns = ["connections", "answers/s", "CPU µs of the load for each", "CPU µs of the peer for each"]
+    return Table("The load itself, with a peer in C that answers at once", columns, rows)
 
 
-def operations_table(taken: dict[str, dict[str, list[float]]]) -> tuple[Table, dict[str, float]]:
-    """Return the table, and for each operation Kafka's median ÷ mockraft's."""
-    rows: list[list[Cell]] = []
-    ratios = {}
-    for name, by_kind in taken.items():
-        ours, theirs = (sorted(by_kind[kind]) for kind in (OURS, THEIRS))
-        ratios[name] = at(theirs, 0.5) / at(ours, 0.5)
-        values = [f"{at(each, share):.2f}" for each in (ours, theirs) for share in (0.5, 0.99)]
-        rows.append([name, *values, f"{ratios[name]:.0f}"])
-    columns = ["operation", "p50 ms", "p99 ms", "Kafka's p50 ms", "Kafka's p99 ms", "x"]
-    return Table("Single operations, one after the other", columns, rows), ratios
+def gates(results: Runs, measured: dict[int, Measured]) -> list[Gate]:
+    """Return the bounds; those of `mockraft[speed]` are not met where it is not installed."""
+    found: list[Gate] = []
 
+    def gate(what: str, load: str, kind: str, figure: Callable[[Measured], float], bound: dict[str, float]) -> None:
+        name = f"{load}, {kind}: {what} ÷ Kafka's"
+        if kind in results[load]:
+            found.append(Gate.of(name, ratios(results[load], kind, figure), **bound))
+        else:
+            found.append(Gate(name, "mockraft-speed is not installed", **bound))
 
-def large_table(figures: dict[str, dict[str, list[float]]], topics: int) -> tuple[Table, dict[str, float]]:
-    """Return the table, and for each figure Kafka's ÷ mockraft's."""
-    names = {
-        "create": f"CreateTopics with {PARTITIONS_A_TOPIC:,} partitions, ms",
-        "fetch": f"catch-up Fetch of the log of {topics * PARTITIONS_A_TOPIC:,} partitions, ms",
-        "memory": f"resident memory at {topics * PARTITIONS_A_TOPIC:,} partitions, MiB",
-    }
-    rows: list[list[Cell]] = []
-    ratios = {}
-    for key, name in names.items():
-        ours, theirs = (statistics.median(figures[kind][key]) for kind in (OURS, THEIRS))
-        ratios[key] = theirs / ours
-        rows.append([name, f"{ours:.1f}", f"{theirs:.1f}", f"{ratios[key]:.1f}"])
-    return Table("A large cluster", ["", "mockraft", "Kafka's controller", "x"], rows), ratios
+    for kind, rates in RATES.items():
+        for load, least in rates.items():
+            gate("answers per second", load, kind, lambda each: each.per_s, {"at_least": least})
+    for load in HEARTBEATS.values():
+        gate("p99", load, SPEED, lambda each: each.p99_ms, {"at_most": P99_MOST})
+        gate("CPU time for each answer", load, SPEED, lambda each: each.cpu_us, {"at_most": CPU_MOST})
+    for count, load in HEARTBEATS.items():
+        fastest = max(median(runs, lambda each: each.per_s) for runs in results[load].values())
+        what = f"{load}: the load's own limit ÷ the faster controller's answers per second"
+        found.append(Gate(what, f"{measured[count].per_s / fastest:.2f}", at_least=CEILING_LEAST))
+    return found
 
 
 def measure(sizes: Sizes) -> Result:
-    """Measure throughput and single operations, then a large cluster on new controllers."""
-    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder)) as both:
-        answers, answer_ratios = throughput_table(throughput(both, sizes))
-        single, single_ratios = operations_table(operations(both, sizes))
-    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder)) as both:
-        figures, log_bytes = large(both, sizes)
-    big, big_ratios = large_table(figures, sizes.topics)
-    heartbeats = [ratio for load, ratio in answer_ratios.items() if "Heartbeat" in load and "connections" in load]
-    (registering,) = (ratio for load, ratio in answer_ratios.items() if "Registration" in load)
-    gates = {
-        "heartbeats per second, mockraft's ÷ Kafka's, mean": (statistics.geometric_mean(heartbeats), 1.0),
-        "registrations per second, mockraft's ÷ Kafka's": (registering, 1.0),
-        "single operations, Kafka's time ÷ mockraft's, least": (min(single_ratios.values()), 1.0),
-        "resident memory, Kafka's ÷ mockraft's": (big_ratios["memory"], 4.0),
-    }
+    """Measure all loads on new controllers."""
+    limits = ceilings(sizes)
+    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder), SETTINGS) as controllers:
+        results, warm_ups = throughput(controllers, sizes)
     return Result(
         "The controller",
-        f"{BROKERS} registered, unfenced brokers, then registrations and single operations. The large cluster has "
-        f"{sizes.topics} topics of {PARTITIONS_A_TOPIC:,} partitions on three brokers; its log has "
-        f"{log_bytes[OURS] / 1e6:.1f} MB (Kafka's: {log_bytes[THEIRS] / 1e6:.1f} MB). One request is in flight on each "
-        "connection. Load and controllers share the cores; CPU is the controller's own. Kafka's controller runs with "
-        "the JVM options of its start script (-Xmx1G -Xms1G, G1).",
-        [answers, single, big],
-        [f"{load}: {ratio:.2f} times the throughput of Kafka's controller." for load, ratio in answer_ratios.items()],
-        [Gate(what, f"{measured:.2f}", at_least=least) for what, (measured, least) in gates.items()],
+        f"{BROKERS} registered, unfenced brokers, then registrations. One request is in flight on each connection; the "
+        "load (`benchmarks/load`) is one process on the same cores that sends prepared frames. Medians of "
+        f"{sizes.rounds} rounds of {sizes.seconds:g} s, in turns; ratios are of the same round. CPU is the "
+        "controller's own. At a fixed rate a latency begins when the request is due. Kafka's controller runs with the "
+        "JVM options of its start script (-Xmx1G -Xms1G, G1) and serves each load before it is measured, for "
+        f"{sizes.warm_up_least_s} to {sizes.warm_up_most_s} runs, until the best of three runs is no faster than "
+        f"{SAME:g} times the best before ({', '.join(map(str, warm_ups))} runs). No controller writes records while it "
+        "is idle.",
+        [throughput_table(results), ceiling_table(limits)],
+        gates=gates(results, limits),
     )
 
 

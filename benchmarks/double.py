@@ -10,7 +10,6 @@ confluent-kafka.
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from load import Load, Measured, TimedConnection, dealt, repeated, run
+from codec_peers.other_languages import built_go
+from load import API_VERSIONS_ERROR_AT, Load, Measured, TimedConnection, run
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -35,10 +35,6 @@ LIBRDKAFKA = "librdkafka's mock (C)"
 OURS = "mockraft"
 NO_STUB, JOURNAL_OFF = "no stub", "no stub, journal off"
 OTHER_API, OTHER_BROKERS = "1,000 stubs on another API", "1,000 stubs on other brokers"
-KFAKE_MODULES = (
-    "github.com/twmb/franz-go@v1.22.2",
-    "github.com/twmb/franz-go/pkg/kfake@v0.0.0-20260918054303-01f206a7e32c",
-)
 MOCK_OF_LIBRDKAFKA = """
 import signal, sys
 from confluent_kafka import Producer
@@ -79,15 +75,9 @@ def mockraft(*options: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "mockraft", "serve", "--port", "0", "--log-level", "error", *options)
 
 
-def built_kfake(folder: Path) -> str:
-    """Build kfake and return its path."""
-    shutil.copy(HERE / "kfake" / "main.go", folder)
-    for command in (("mod", "init", "bench"), ("get", *KFAKE_MODULES), ("build", "-o", "kfake", ".")):
-        subprocess.run(["go", *command], cwd=folder, check=True, capture_output=True)
-    return str(folder / "kfake")
-
-
 Stub = dict[str, object]
+Runs = dict[str, list[Measured]]
+"""Server → its runs."""
 
 
 def stub(api: str, **match: object) -> Stub:
@@ -97,43 +87,53 @@ def stub(api: str, **match: object) -> Stub:
 
 def api_versions() -> Load:
     frame = write_request(ApiVersionsRequest(), 2, 1, "benchmark")
-    return Load("ApiVersions v2", repeated([frame], CONNECTIONS))
+    return Load("ApiVersions v2", [frame], CONNECTIONS, error_at=API_VERSIONS_ERROR_AT)
 
 
 def heartbeats(count: int) -> Load:
     # The broker is not registered: the request takes the complete path, and the response is short.
     frame = write_request(BrokerHeartbeatRequest(broker_id=1, broker_epoch=1), 1, 1, "1")
-    return Load("BrokerHeartbeat v1", dealt([frame] * count, CONNECTIONS))
+    return Load("BrokerHeartbeat v1", [frame] * count, CONNECTIONS, once=True)
 
 
-def in_turns(servers: dict[str, Server], load: Callable[[], Load], seconds: float, turns: int) -> dict[str, Measured]:
-    """Return the best run of each server; the servers take turns."""
-    runs: dict[str, list[Measured]] = {name: [] for name in servers}
+def in_turns(servers: dict[str, Server], load: Callable[[], Load], seconds: float, turns: int) -> Runs:
+    """Return the runs of each server but the first, which warms it up; the servers take turns."""
+    runs: Runs = {name: [] for name in servers}
     for turn in range(turns + 1):
         for name, each in servers.items() if turn % 2 else reversed(servers.items()):
-            runs[name].append(run(each.address, each.pid, load(), seconds))
-    return {
-        name: max(each[1:], key=lambda measured: measured.answers / measured.seconds) for name, each in runs.items()
-    }
+            runs[name].append(run(each.address, each.pid, load(), seconds, 0.1))
+    return {name: each[1:] for name, each in runs.items()}
 
 
-def table(title: str, first: str, measured: dict[str, Measured], beside: str) -> Table:
-    """Return a table with the rate, relative to that of `beside`."""
+def table(title: str, first: str, runs: Runs, beside: str) -> Table:
+    """Return a table with the median rate, relative to that of `beside`."""
+
+    def median(name: str, figure: Callable[[Measured], float]) -> float:
+        return statistics.median(map(figure, runs[name]))
+
     rows: list[list[Cell]] = [
         [
             name,
-            f"{per_s(each):,.0f}",
-            f"{per_s(each) / per_s(measured[beside]):.2f}",
-            f"{each.latencies_ms[len(each.latencies_ms) // 2]:.2f}",
-            f"{1e6 * each.cpu_s / each.answers:.0f}",
+            f"{median(name, lambda each: each.per_s):,.0f}",
+            f"{median(name, lambda each: each.per_s) / median(beside, lambda each: each.per_s):.2f}",
+            f"{median(name, lambda each: each.p50_ms):.2f}",
+            f"{median(name, lambda each: each.cpu_us):.0f}",
         ]
-        for name, each in measured.items()
+        for name in runs
     ]
     return Table(title, [first, "requests/s", f"÷ {beside}", "median ms", "CPU µs per request"], rows)
 
 
-def per_s(measured: Measured) -> float:
-    return measured.answers / measured.seconds
+def peer_gates(runs: Runs) -> list[Gate]:
+    """Return the bounds beside other doubles: at least level."""
+    return [
+        Gate.of(
+            f"ApiVersions per second, mockraft's ÷ {peer}'s",
+            [ours.per_s / theirs.per_s for ours, theirs in zip(runs[OURS], runs[peer], strict=True)],
+            at_least=1.0,
+        )
+        for peer in (KFAKE, LIBRDKAFKA)
+    ]
 
 
 class Script(NamedTuple):
@@ -223,12 +223,12 @@ GATES = {
 
 def measure(quick: bool) -> Result:
     """Measure the peers, then the scripts."""
-    seconds, turns, rounds = (0.3, 1, 4) if quick else (1.5, 3, 60)
+    seconds, turns, rounds = (0.3, 2, 4) if quick else (1.0, 5, 40)
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
         programs = {
             OURS: mockraft(),
-            KFAKE: (built_kfake(folder),),
+            KFAKE: (built_go("kfake"),),
             LIBRDKAFKA: (sys.executable, "-c", MOCK_OF_LIBRDKAFKA),
         }
         doubles = {name: running.enter_context(server(*command)) for name, command in programs.items()}
@@ -236,7 +236,7 @@ def measure(quick: bool) -> Result:
         scripted = under_scripts(folder, rounds)
     return Result(
         "The double",
-        f"{CONNECTIONS} connections with one request in flight on each; the best of {turns} turns. Each double and the "
+        f"{CONNECTIONS} connections with one request in flight on each; medians of {turns} turns. Each double and the "
         "load are processes of their own on the same cores. Heartbeats under stubs: one process whose script is "
         f"changed {rounds} times to each, {ROUND_REQUESTS:,} requests each time, medians.",
         [
@@ -250,8 +250,11 @@ def measure(quick: bool) -> Result:
         ],
         ["The other doubles close the connection on BrokerHeartbeat, so only Kafka can be compared for heartbeats."],
         [
-            Gate(what, f"{ratio(scripted, one, other):.2f}", at_least=wanted)
-            for what, (one, other, wanted) in GATES.items()
+            *peer_gates(peers),
+            *(
+                Gate(what, f"{ratio(scripted, one, other):.2f}", at_least=wanted)
+                for what, (one, other, wanted) in GATES.items()
+            ),
         ],
     )
 

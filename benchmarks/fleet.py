@@ -111,7 +111,7 @@ def measure(size: Size) -> Result:
         summary,
         [
             Gate(f"registered brokers of {size.brokers:,}", str(_registered(ours)), at_least=size.brokers),
-            Gate("p99 of a heartbeat on mockraft, ms", str(_steady(runs[OURS])["latency_ms"]["p99"]), at_most=100),
+            Gate("p99 of a heartbeat on mockraft, ms", str(_steady(runs[OURS])["latency_ms"]["p99"]), at_most=10),
             Gate("fenced by mistake", str(len(ours["fenced_by_mistake"])), at_most=0),
             Gate("memory per simulated broker, kB", f"{memory_bytes / 1000:.1f}", at_most=100),
         ],
@@ -120,4 +120,4 @@ def measure(size: Size) -> Result:
 
 if __name__ == "__main__":
     options = argument_parser(__doc__, "1,000 brokers").parse_args()
-    show(measure(Size(1_000, 3, 12) if options.quick else Size(10_000, 20, 60)), options)
+    show(measure(Size(1_000, 3, 12) if options.quick else Size(10_000, 20, 45)), options)

@@ -1,21 +1,23 @@
-"""Load on a controller from one thread: prepared frames, and one request in flight on each connection, as brokers have.
+"""Load on a controller: prepared frames, and one request in flight on each connection, as brokers have.
 
-It uses sockets and epoll without an event loop: the load shares the cores with the controller, so it must be cheap. Its
-own CPU time is measured too.
+load/load.c sends them: the load shares the cores with the controller, and Python would be at its own limit before the
+controller is. It is compiled with the C compiler at hand (CC, default cc) when it is first used. `ceiling` measures the
+load itself, against load/echo.c, which answers at once.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import random
-import select
-import socket
+import functools
+import json
+import os
+import subprocess
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import psutil
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.wire.connection import read_response
 from mockraft.wire.message import Message
@@ -25,112 +27,141 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-RECEIVE_BYTES = 1 << 20
+SOURCES = Path(__file__).with_name("load")
+BUILT = Path(__file__).parents[1] / "build" / "benchmarks"
 # Size, correlation id, tags and throttle time come first in a heartbeat, registration or fetch response.
-ERROR_CODE = slice(13, 15)
+ERROR_AT = 13
+# There are no tags and no throttle time before it in a response to ApiVersions.
+API_VERSIONS_ERROR_AT = 8
+HEARTBEAT_ANSWER_BYTES = 20
 
 
 class Load(NamedTuple):
-    """A name, the frames of each connection in their order, and a rate (0: as fast as responses arrive)."""
+    """Frames for a number of connections.
+
+    Connection i of N repeats the frames i, i + N, …, or sends each one time (`once`). `per_s` is a rate (0: as fast as
+    answers arrive), `error_at` where an answer has its error code, `answer_bytes` the size of each (0: any).
+    """
 
     name: str
-    streams: Sequence[Iterable[bytes]]
+    frames: Sequence[bytes]
+    connections: int
     per_s: int = 0
+    once: bool = False
+    error_at: int = ERROR_AT
+    answer_bytes: int = 0
 
 
 class Measured(NamedTuple):
-    """The result of one run: responses, errors, seconds, CPU seconds of the controller and of the load, latencies."""
+    """The result of one run: answers, and how many had an error code, or another id or size than expected.
+
+    `cpu_s` is CPU time of the controller, `load_cpu_s` that of the load. With a rate, latencies begin when a request
+    was due.
+    """
 
     answers: int
     errors: int
+    wrong: int
     seconds: float
     cpu_s: float
     load_cpu_s: float
-    latencies_ms: list[float]
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+    @property
+    def per_s(self) -> float:
+        return self.answers / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU microseconds of the controller for one answer."""
+        return 1e6 * self.cpu_s / self.answers
 
 
-class _Connection:
-    __slots__ = ("due", "frames", "held", "sent_at", "socket")
-
-    def __init__(self, address: tuple[str, int], frames: Iterator[bytes]) -> None:
-        self.socket = socket.create_connection(address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.frames = frames
-        self.held = bytearray()
-        self.due = self.sent_at = 0.0
-
-
-def repeated(frames: Sequence[bytes], connections: int) -> list[Iterator[bytes]]:
-    """Distribute the frames over the connections; each repeats its own."""
-    return [itertools.cycle(frames[number::connections] or frames) for number in range(connections)]
+@functools.cache
+def program(name: str) -> str:
+    """Return the path of load or echo, compiled if its source is newer."""
+    source, built = SOURCES / f"{name}.c", BUILT / name
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+        BUILT.mkdir(parents=True, exist_ok=True)
+        command = [os.environ.get("CC", "cc"), "-O2", "-Wall", "-o", str(built), str(source)]
+        subprocess.run(command, check=True)
+    return str(built)
 
 
-def dealt(frames: Sequence[bytes], connections: int) -> list[Iterator[bytes]]:
-    """Distribute the frames over the connections, each frame once."""
-    return [iter(frames[number::connections]) for number in range(connections)]
+def arguments(
+    address: tuple[str, int], pid: int, load: Load, frames: str, seconds: float, warm_up_s: float
+) -> list[str]:
+    """Return the command line of load.c."""
+    values = {
+        "frames": frames,
+        "connections": load.connections,
+        "seconds": seconds,
+        "warm-up": warm_up_s,
+        "rate": load.per_s,
+        "error-at": load.error_at,
+        "answer-bytes": load.answer_bytes,
+        "pid": pid,
+    }
+    options = [f"--{name}={value}" for name, value in values.items()]
+    return [program("load"), address[0], str(address[1]), *options, *(["--once"] if load.once else [])]
 
 
-def run(address: tuple[str, int], pid: int, load: Load, seconds: float = 3600.0) -> Measured:
-    """Send until the time or the frames end; close every connection afterwards."""
-    connections = [_Connection(address, iter(frames)) for frames in load.streams]
-    process = psutil.Process(pid)
-    poll = select.epoll()
-    for connection in connections:
-        poll.register(connection.socket, select.EPOLLIN)
-    latencies: list[float] = []
-    cpu_before, own_before = sum(process.cpu_times()[:2]), time.process_time()
-    began = time.perf_counter()
-    errors = _drive(poll, connections, load.per_s, began + seconds, latencies)
-    taken_s = time.perf_counter() - began
-    cpu_s, own_s = sum(process.cpu_times()[:2]) - cpu_before, time.process_time() - own_before
-    poll.close()
-    for connection in connections:
-        connection.socket.close()
-    return Measured(len(latencies), errors, taken_s, cpu_s, own_s, sorted(1000 * each for each in latencies))
+class RunningLoad:
+    """A load that runs beside something else."""
+
+    def __init__(self, address: tuple[str, int], pid: int, load: Load, seconds: float, warm_up_s: float = 0.0) -> None:
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            file.write(b"".join(load.frames))
+        self._frames = Path(file.name)
+        self._name = load.name
+        command = arguments(address, pid, load, file.name, seconds, warm_up_s)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def stop(self) -> Measured:
+        """End it now."""
+        self._process.terminate()
+        return self.wait()
+
+    def wait(self) -> Measured:
+        """Wait until its time or its frames end; RuntimeError if it failed or an answer was not for its request."""
+        try:
+            output, _ = self._process.communicate()
+        finally:
+            self._process.kill()
+            self._frames.unlink()
+        if self._process.returncode:
+            raise RuntimeError(f"{self._name}: the load ended with {self._process.returncode}")
+        measured = Measured(**json.loads(output))
+        if measured.wrong:
+            raise RuntimeError(f"{self._name}: {measured.wrong} answers had another correlation id or size")
+        return measured
 
 
-def _drive(poll: select.epoll, connections: list[_Connection], per_s: int, end: float, latencies: list[float]) -> int:
-    """Keep one frame in flight on each connection until `end`; return the number of errors."""
-    now_s = time.perf_counter
-    by_fd = {connection.socket.fileno(): connection for connection in connections}
-    pause_s = len(connections) / per_s if per_s else 0.0
-    due: list[tuple[float, int]] = []
-    errors = under_way = 0
-    for fd, connection in by_fd.items():
-        # Paced connections do not all start at once.
-        connection.due = now_s() + random.random() * pause_s
-        heapq.heappush(due, (connection.due, fd))
-    while due or under_way:
-        while due and (now := now_s()) >= due[0][0]:
-            connection = by_fd[heapq.heappop(due)[1]]
-            frame = next(connection.frames, None)
-            if frame is not None and now < end:
-                connection.sent_at = now
-                connection.socket.sendall(frame)
-                under_way += 1
-        for fd, _ in poll.poll(max(0.0, due[0][0] - now_s()) if due else -1) if due or under_way else ():
-            connection = by_fd[fd]
-            data = connection.socket.recv(RECEIVE_BYTES)
-            held = connection.held
-            if held or len(data) != 4 + int.from_bytes(data[:4]):
-                if not data:
-                    raise ConnectionError("the controller closed a connection")
-                held += data
-                if len(held) < 4 + int.from_bytes(held[:4]):
-                    continue
-                data, connection.held = bytes(held[:64]), bytearray()
-            now = now_s()
-            latencies.append(now - connection.sent_at)
-            errors += data[ERROR_CODE] != b"\0\0"
-            under_way -= 1
-            if pause_s:
-                connection.due += pause_s
-                heapq.heappush(due, (connection.due, fd))
-            elif now < end and (frame := next(connection.frames, None)) is not None:
-                connection.sent_at = now
-                connection.socket.sendall(frame)
-                under_way += 1
-    return errors
+def run(address: tuple[str, int], pid: int, load: Load, seconds: float = 3600.0, warm_up_s: float = 0.0) -> Measured:
+    """Send until the time or the frames end, and measure what comes after the warm-up."""
+    return RunningLoad(address, pid, load, seconds, warm_up_s).wait()
+
+
+@contextmanager
+def echo(answer_bytes: int) -> Iterator[tuple[tuple[str, int], int]]:
+    """Start echo.c; its address and process id."""
+    with subprocess.Popen(
+        [program("echo"), str(answer_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().rpartition(":")
+        yield (host, int(port)), process.pid
+        process.stdin.close()
+
+
+def ceiling(load: Load, seconds: float) -> Measured:
+    """Measure the load itself: the peer answers each request at once, with as many bytes as a heartbeat's answer."""
+    answer_bytes = load.answer_bytes or HEARTBEAT_ANSWER_BYTES
+    with echo(answer_bytes) as (address, pid):
+        return run(address, pid, load._replace(answer_bytes=answer_bytes), seconds, seconds / 5)
 
 
 class TimedConnection(BlockingConnection):

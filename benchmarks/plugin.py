@@ -24,7 +24,7 @@ from result import Gate, Result, argument_parser, show, spread
 
 ROOT = Path(__file__).parents[1]
 PLUGIN_MS_MAX = 5.0
-START_MS_MAX = 20.0
+START_MS_MAX = 3.0
 RESET_MS_MAX = 2.0
 STUBS = 10
 

@@ -11,13 +11,15 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from mockraft.kafka.jars import KAFKA_VERSION
 from watched_processes import kill_children
 
 OURS, THEIRS = "mockraft", f"Kafka {KAFKA_VERSION}'s controller"
+SPREAD_MAX = 0.2
 Cell = str | int | float
 Curves = dict[str, dict[int, float]]
 """Name of a curve → size → cost."""
@@ -40,25 +42,67 @@ class Table:
 
 @dataclass
 class Gate:
-    """A measured value and its bound."""
+    """A measured value and its bound.
+
+    `measured` is the text of the median, or why there is no number; `values` are those of each round, where there are
+    several.
+    """
 
     what: str
     measured: str
     at_least: float | None = None
     at_most: float | None = None
+    values: list[float] = field(default_factory=list, init=False)
+    runs: int = field(default=1, init=False)
+
+    @classmethod
+    def of(
+        cls, what: str, values: Sequence[float], *, at_least: float | None = None, at_most: float | None = None
+    ) -> Gate:
+        """Return the gate of several rounds."""
+        return cls(what, f"{statistics.median(values):.2f}", at_least, at_most).with_rounds(values)
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any]) -> Gate:
+        """Read a gate from JSON."""
+        gate = cls(*(tree[name] for name in ("what", "measured", "at_least", "at_most")))
+        return gate.with_rounds(tree["values"], tree["runs"])
+
+    def with_rounds(self, values: Sequence[float], runs: int = 1) -> Gate:
+        """Add the values of the rounds of so many runs."""
+        self.values, self.runs = list(values), runs
+        return self
 
     @property
     def bound(self) -> str:
         """The bound as text."""
-        return f"≤ {self.at_most}" if self.at_least is None else f"≥ {self.at_least}"
+        return f"≤ {self.at_most:g}" if self.at_least is None else f"≥ {self.at_least:g}"
 
     @property
     def holds(self) -> bool:
         """True if the value is within the bound."""
-        measured = float(self.measured)
-        return (self.at_least is None or measured >= self.at_least) and (
-            self.at_most is None or measured <= self.at_most
-        )
+        return is_number(self.measured) and self.allows(float(self.measured))
+
+    def allows(self, value: float) -> bool:
+        """Return True if a value is within the bound."""
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+    @property
+    def spread(self) -> float | None:
+        """Largest minus smallest value, as a share of the median; None for a single value."""
+        middle = statistics.median(self.values) if len(self.values) > 1 else 0
+        return (max(self.values) - min(self.values)) / abs(middle) if middle else None
+
+    @property
+    def is_noisy(self) -> bool:
+        """True if the rounds differ by more than SPREAD_MAX and some of them are on the other side of the bound."""
+        spread = self.spread
+        return spread is not None and spread > SPREAD_MAX and len({self.allows(value) for value in self.values}) > 1
+
+    def row(self) -> list[Cell]:
+        """Return the row of the table of bounds."""
+        spread = "" if self.spread is None else f"{100 * self.spread:.0f} %"
+        return [self.what, self.measured, spread, self.runs, self.bound, "yes" if self.holds else "**no**"]
 
 
 @dataclass
@@ -86,7 +130,7 @@ class Result:
         """Read the output of `to_json`."""
         tree = json.loads(text)
         tree["tables"] = [Table(**each) for each in tree["tables"]]
-        tree["gates"] = [Gate(**each) for each in tree["gates"]]
+        tree["gates"] = [Gate.from_tree(each) for each in tree["gates"]]
         tree["picture"] = tree["picture"] and Picture(**tree["picture"])
         return cls(**tree)
 
@@ -104,11 +148,34 @@ class Result:
         if self.summary:
             lines += [*(f"- {line}" for line in self.summary), ""]
         if self.gates:
-            rows: list[list[Cell]] = [
-                [each.what, each.measured, each.bound, "yes" if each.holds else "**no**"] for each in self.gates
-            ]
-            lines += [*Table("", ["bound", "measured", "required", "met"], rows).lines(), ""]
+            columns = ["bound", "measured", "spread", "runs", "required", "met"]
+            lines += [*Table("", columns, [each.row() for each in self.gates]).lines(), ""]
         return "\n".join(lines)
+
+
+def merged(results: Sequence[Result]) -> Result:
+    """Return the newest of several runs of a benchmark, with the median of all runs for each bound."""
+    newest = results[-1]
+    gates = []
+    for gate in newest.gates:
+        same = [each for result in results for each in result.gates if each.what == gate.what]
+        numbers = [each for each in same if is_number(each.measured)]
+        measured, values = gate.measured, gate.values
+        if numbers:
+            decimals = max(len(each.measured.partition(".")[2]) for each in numbers)
+            median = statistics.median(float(each.measured) for each in numbers)
+            values = [value for each in numbers for value in each.values or [float(each.measured)]]
+            measured = f"{median:.{decimals}f}"
+        gates.append(replace(gate, measured=measured).with_rounds(values, len(same)))
+    return replace(newest, gates=gates)
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def end_on_signals() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from codec_bodies import bodies
+from codec_peers.bodies import bodies
 from mockraft.wire import connection, messages, record_batch
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
