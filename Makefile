@@ -17,15 +17,17 @@ PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell comm
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,dist,types,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
+ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,speed,dist,types,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
 PACKAGES_units := openssl tshark
 PACKAGES_py311 := $(PACKAGES_units)
-PACKAGES_py312 := $(PACKAGES_units)
-PACKAGES_py313 := $(PACKAGES_units)
-PACKAGES_py314 := $(PACKAGES_units)
+PACKAGES_py312 := cc:gcc $(PACKAGES_units)
+PACKAGES_py313 := cc:gcc $(PACKAGES_units)
+PACKAGES_py314 := cc:gcc $(PACKAGES_units)
+PACKAGES_speed := cc:gcc java:openjdk-17-jdk-headless mvn:maven $(PACKAGES_units)
+PACKAGES_dist := cc:gcc
 PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
 PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
 comma := ,
@@ -34,7 +36,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check docs dist version test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
+.PHONY: help run run-kafka test soak check speed docs dist version test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -79,6 +81,10 @@ check: .venv/ready  ## lint, format, types, import directions, generated code: i
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)
+
+speed: .venv/ready  ## mockraft-speed, the codec in C, built into .venv (a C compiler is needed)
+	@.ci/packages cc:gcc
+	@$(PIP) --reinstall-package mockraft-speed ./speed
 
 docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS=serve shows it while you write)
 	@.venv/bin/python -c 'import mkdocs, mkdocstrings' 2>/dev/null || $(PIP) --group docs

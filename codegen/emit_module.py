@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import emit_struct
+from mockraft.codegen.emit_fields import emit_fields
 from mockraft.codegen.emit_reader import ReaderEmitter
 from mockraft.codegen.emit_writer import WriterEmitter
 from mockraft.codegen.lines import Lines
@@ -23,6 +24,7 @@ def emit_module(spec: MessageSpec) -> str:
     needs.add_tables(code)
     code.add(f"_READ: dict[int, Callable[..., tuple[{spec.name}, int]]] = {{{readers}}}")
     code.add(f"_WRITE: dict[int, Callable[[{spec.name}], bytes]] = {{{writers}}}")
+    emit_fields(code, spec)
     text = classes.text() + code.text()
     more = {name for name in ("UNSET", "ZERO_UUID", "READ_FAULTS", "WRITE_FAULTS") if name in text}
     return _head(spec, needs, more) + text

@@ -21,6 +21,7 @@ from mockraft.conformance.suite import all_cases
 from mockraft.conformance.target import CannotConnectError, Target, look_up
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.conformance.world import World
+from mockraft.wire import codec_path
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.errors import WireError
 from mockraft.wire.redaction.messages import without_secrets
@@ -67,7 +68,6 @@ async def run(
     identities = RunIds(random.Random(seed))
     log = Log(target)
     verdicts: dict[str, Verdict] = {}
-
     places = asyncio.Semaphore(parallel)
 
     async def judge(number: int, case: Case) -> None:
@@ -101,6 +101,7 @@ async def run(
         target.release_text,
         seconds=time.monotonic() - began,
         verdicts=[verdicts[case.name] for case in chosen],
+        codec=codec_path.path,
     )
 
 

@@ -45,7 +45,10 @@ class Verdict:
 
 @dataclass
 class Run:
-    """All verdicts of a run, in the order of the suite, and the controller under test; `release` as `release_text`."""
+    """All verdicts of a run, in the order of the suite, and the controller under test; `release` as `release_text`.
+
+    `codec` is the path by which the suite read and wrote: pure or speed.
+    """
 
     target: str
     cluster_id: str
@@ -53,6 +56,7 @@ class Run:
     release: str = ""
     seconds: float = 0.0
     verdicts: list[Verdict] = field(default_factory=list)
+    codec: str = ""
 
     @property
     def failures(self) -> list[Verdict]:

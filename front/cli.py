@@ -45,6 +45,7 @@ def application() -> typer.Typer:
 
 def main() -> None:
     """Run the command line."""
+    _check_codec()
     if sys.argv[1:2] == ["serve"]:
         from mockraft.commands.serve.arguments import read
 
@@ -52,6 +53,17 @@ def main() -> None:
         if (options := read(sys.argv[2:])) is not None:
             _serve(options)
     application()(prog_name="mockraft")
+
+
+def _check_codec() -> None:
+    """End with one line if `MOCKRAFT_CODEC` asks for what cannot be had."""
+    try:
+        import mockraft.wire.codec_path  # noqa: F401 - importing it chooses the path
+    except (ImportError, ValueError) as error:
+        from mockraft.commands.exit_codes import ExitCode
+
+        print(f"mockraft: {error}", file=sys.stderr)
+        sys.exit(ExitCode.USAGE if isinstance(error, ValueError) else ExitCode.MISSING)
 
 
 def _serve(options: dict[str, object]) -> NoReturn:

@@ -193,6 +193,8 @@ def _misfit(cls: type[Message], version: int, error: Exception) -> WireError | N
                 from_json(cls, to_json(message, version), version)
             except WireError as refusal:
                 return refusal if refusal.field else None
+            except (TypeError, ValueError):  # unknown tagged fields that are no pairs
+                return None
         trace = trace.tb_next
     return None
 

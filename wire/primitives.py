@@ -193,7 +193,7 @@ def check_count(d: bytes, o: int, n: int, size: int, field: str) -> None:
         raise WireError(f"an array of {n} elements where {max(most, 0)} fit", field=field, offset=o)
 
 
-def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[list[tuple[int, bytes]], int]:
+def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[Sequence[tuple[int, bytes]], int]:
     """Read a tag section without known tags, whose count starts with the byte `t`."""
     if t > 127:
         t, o = tag_count(d, o, t)
@@ -204,7 +204,7 @@ def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[list[tu
         tag, size, o = tag_header(d, o)
         found.append((tag, d[o : o + size]))
         o += size
-    return found, o
+    return found or (), o
 
 
 def tag_count(d: bytes, o: int, t: int) -> tuple[int, int]:

@@ -115,6 +115,6 @@ def decoder(config: BrokerConfig) -> Callable[[bytes], RecordAt]:
     """Return the reader of metadata records: that of a proposal for a broker of one."""
     if config.messages is messages:
         return metadata_log_frame.decode
-    from mockraft.wire.overlaid_records import OverlaidRecords
+    from mockraft.wire.recast import OverlaidRecords
 
     return OverlaidRecords(config.messages).decode

@@ -29,7 +29,7 @@ def as_markdown(found: Run, level: Level, *, on: date, is_selection: bool = Fals
         **({"Known differences of mockraft": known} if known else {}),
         "Not applicable": count[Outcome.NOT_APPLICABLE],
         "Date": on.isoformat(),
-        "Suite": f"mockraft {version('mockraft')}, {len(found.verdicts)} cases",
+        "Suite": f"mockraft {version('mockraft')}, {len(found.verdicts)} cases, codec {found.codec}",
     }
     lines = ["# KRaft controller conformance", "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {_cell(str(value))} |" for name, value in facts.items()]

@@ -11,9 +11,11 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
+        from mockraft.wire import codec_path
         from mockraft.wire.connection import SOFTWARE_VERSION
 
-        typer.echo(f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}")
+        about = f"speaking as Kafka {SOFTWARE_VERSION}, codec {codec_path.path}"
+        typer.echo(f"mockraft {version('mockraft')}, {about}")
         raise typer.Exit
 
 

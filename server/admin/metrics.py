@@ -17,6 +17,7 @@ from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
 from mockraft.server.views import BrokerView
+from mockraft.wire import codec_path
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
@@ -54,6 +55,7 @@ class Metrics:
         yield from _controllers({node: running.controller for node, running in nodes.items()})
         yield from self._brokers()
         yield from self._script()
+        yield gauge("mockraft_codec", "1 for the codec's path in use", ("path",), [((codec_path.path,), 1)])
 
     def _counts_of(self, journal: Journal) -> RequestCounts:
         """Follow the journals of restarted nodes."""

@@ -49,8 +49,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Callable[..., Path]:
-    """A function that makes an empty virtual environment, installs these, and returns its folder of programs."""
+def environment(tmp_path: Path, packages: Path) -> Callable[..., Path]:
+    """A function that makes an empty virtual environment, installs these, and returns its folder of programs.
+
+    What is not published, it finds among the packages of this tree.
+    """
 
     def make(*requirements: str | Path) -> Path:
         folder = tmp_path / "environment"
@@ -58,7 +61,8 @@ def environment(tmp_path: Path) -> Callable[..., Path]:
         if not folder.exists():
             run(*uv, "venv", "--python", sys.executable, folder, cwd=tmp_path)
         pinned = ("--constraint", ROOT / "constraints.txt", "--build-constraint", ROOT / "constraints.txt")
-        run(*uv, "pip", "install", "--python", folder, *pinned, *requirements, cwd=tmp_path)
+        found = ("--find-links", packages)
+        run(*uv, "pip", "install", "--python", folder, *pinned, *found, *requirements, cwd=tmp_path)
         return folder / "bin"
 
     return make

@@ -1,4 +1,4 @@
-"""The Python packages: an sdist, and the wheel that is built from it, of mockraft and of pytest-mockraft."""
+"""The Python packages of mockraft, pytest-mockraft and mockraft-speed: an sdist, and the wheel built from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .build import Build
 
 
 def build(build: Build) -> None:
-    """Write both sdists and both wheels, and let twine check them."""
-    for folder in (build.source, build.source / "pytest_mockraft"):
+    """Write the sdists and wheels, and let twine check them. The wheel of mockraft-speed is for this Python."""
+    for folder in (build.source, build.source / "pytest_mockraft", build.source / "speed"):
         _build_package(build, folder)
     packages = [*build.target.glob("*.whl"), *build.target.glob("*.tar.gz")]
     build.python("twine", "check", "--strict", *sorted(packages))

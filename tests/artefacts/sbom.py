@@ -14,7 +14,7 @@ def build(build: Build) -> None:
     pyproject = build.source / "pyproject.toml"
     constraints = build.source / "constraints.txt"
     install = ("uv", "pip", "install", "--quiet", "--python", environment, "--constraint", constraints)
-    build.python(*install, "--requirements", pyproject, "--all-extras")
+    build.python(*install, "--requirements", pyproject, "--all-extras", build.source / "speed")
     described = ("environment", "--pyproject", pyproject, "--mc-type", "library", "--output-reproducible")
     target = build.target / f"{build.name}.cdx.json"
     build.python("cyclonedx_py", *described, "--of", "JSON", "--output-file", target, environment)

@@ -62,6 +62,11 @@ from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.session import start_session
 print(tables.frames(start_session("local[1]"), [{CAPTURE!r}], ports=[19093]).count())
 """,
+    "speed": """
+from mockraft.wire import codec_path
+assert codec_path.path == "speed"
+print(codec_path.path)
+""",
 }
 """For each extra a program that needs it and prints something."""
 
@@ -87,6 +92,16 @@ def test_package_works_in_an_empty_environment(
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["mockraft.pytest_plugin"]')
     assert " 1 passed in " in run(programs / "python", "-m", "pytest", "test_readme.py", cwd=tmp_path)
     run(sys.executable, "-m", "uv", "pip", "check", "--python", programs / "python", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".whl", ".tar.gz"])
+def test_accelerator_works_in_an_empty_environment(
+    ending: str, packages: Path, environment: Callable[..., Path], tmp_path: Path
+) -> None:
+    programs = environment(only(packages, "mockraft-*.whl"), only(packages, f"mockraft_speed-*{ending}"))
+    assert run(programs / "python", "-c", PROGRAMS["speed"], cwd=tmp_path) == "speed\n"
+    assert run(programs / "mockraft", "--version", cwd=tmp_path).endswith(", codec speed\n")
+    assert run(programs / "mockraft", "--version", cwd=tmp_path, MOCKRAFT_CODEC="pure").endswith(", codec pure\n")
 
 
 @soak

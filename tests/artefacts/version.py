@@ -11,6 +11,9 @@ _PARENT = r"<artifactId>mockraft-parent</artifactId>\s*<version>(.*?)</version>"
 PLACES = (
     ("pytest_mockraft/pyproject.toml", r'^version = "(.*?)"$'),
     ("pytest_mockraft/pyproject.toml", r'"mockraft~=(.*?)"'),
+    ("pyproject.toml", r'"mockraft-speed==(.*?);'),
+    ("speed/pyproject.toml", r'^version = "(.*?)"$'),
+    ("speed/mockraft_speed/__init__.py", r'^__version__ = "(.*?)"$'),
     ("clients/openapi.json", r'"version": "(.*?)"'),
     ("clients/java/README.md", r"`io\.github\.mockraft:mockraft-junit:(.*?)`"),
     ("clients/java/README.md", r"`io\.github\.mockraft:mockraft-testcontainers:(.*?)`"),

@@ -1,5 +1,6 @@
 """The packages of generated classes: lookups, header versions, lazy imports, and the members of every message."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -133,7 +134,7 @@ class TestImports:
     def modules_after(self, code: str) -> set[str]:
         paths = {"mockraft": list(mockraft.__path__), "mockraft.wire": list(mockraft.wire.__path__)}
         program = f"""
-import sys, types
+import os, sys, types
 for name, path in {paths!r}.items():
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = path
@@ -141,13 +142,20 @@ before = set(sys.modules)
 {code}
 print(*sorted(sys.modules.keys() - before))
 """
-        run = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "MOCKRAFT_CODEC": "pure"},
+        )
         return set(run.stdout.split())
 
     def test_codec_has_minimal_imports(self) -> None:
         assert self.modules_after("import mockraft.wire.messages.metadata_response") == {
             "__future__",
             "_struct",
+            "mockraft.wire.codec_path",
             "mockraft.wire.errors",
             "mockraft.wire.message",
             "mockraft.wire.messages",

@@ -57,5 +57,5 @@ class TestTags:
     def test_a_section_is_read_as_written_in_ascending_order(self, tags: list[tuple[int, bytes]]) -> None:
         section = primitives.write_tags(tags)
         read, end = primitives.read_tags(section, 1, section[0])
-        assert read == sorted(tags, key=lambda tag: tag[0])
+        assert list(read) == sorted(tags, key=lambda tag: tag[0])
         assert end == len(section)

@@ -12,6 +12,8 @@ from mockraft.wire.shapes import RUN_MIN, SHAPE_VALUES_MAX, SHAPES_MAX, Shapes
 
 VERSION = 13
 SHAPES: Shapes = metadata_response._shapes_0
+# The pure reader: C code needs no shapes.
+read = getattr(MetadataResponse.read, "__wrapped__", MetadataResponse.read)
 
 PARTITIONS = st.builds(
     lambda index, lengths, tag: MetadataResponsePartition(
@@ -47,31 +49,31 @@ def alike(count: int, replicas: int = 3) -> list[MetadataResponsePartition]:
 def test_mixed_shapes_are_read_as_written(partitions: list[MetadataResponsePartition]) -> None:
     message = response(partitions)
     written = message.write(VERSION)
-    assert MetadataResponse.read(written, VERSION) == message
-    assert MetadataResponse.read(written, VERSION) == message
+    assert read(written, VERSION) == message
+    assert read(written, VERSION) == message
 
 
 @pytest.mark.parametrize("count", [1, RUN_MIN, RUN_MIN + 1, 64, 65, 66, 200])
 def test_runs_of_any_length_are_read_as_written(count: int) -> None:
     message = response(alike(count))
-    assert MetadataResponse.read(message.write(VERSION), VERSION) == message
+    assert read(message.write(VERSION), VERSION) == message
     assert ((3, 0, 0) in SHAPES) == (count > RUN_MIN)
 
 
 def test_every_truncation_of_a_known_shape_is_refused() -> None:
     written = response(alike(30)).write(VERSION)
-    MetadataResponse.read(written, VERSION)
+    read(written, VERSION)
     for end in range(len(written)):
         with pytest.raises(WireError):
-            MetadataResponse.read(written[:end], VERSION)
+            read(written[:end], VERSION)
 
 
 def test_a_peer_cannot_make_too_many_shapes_or_too_long_ones() -> None:
     for replicas in range(SHAPES_MAX + 20):
         message = response(alike(20, replicas))
-        assert MetadataResponse.read(message.write(VERSION), VERSION) == message
+        assert read(message.write(VERSION), VERSION) == message
     assert len(SHAPES) == SHAPES_MAX
     SHAPES.clear()
     long = response(alike(20, SHAPE_VALUES_MAX + 1))
-    assert MetadataResponse.read(long.write(VERSION), VERSION) == long
+    assert read(long.write(VERSION), VERSION) == long
     assert not SHAPES

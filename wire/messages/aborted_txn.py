@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -93,3 +94,14 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[AbortedTxn, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AbortedTxn], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("AbortedTxn", (
+        ("producer_id", "int64", (0, 0), 0),
+        ("first_offset", "int64", (0, 0), 0),
+        ("last_offset", "int64", (0, 0), 0),
+        ("last_stable_offset", "int64", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -171,3 +172,14 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[AddOffsetsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[AddOffsetsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}
+
+_FIELDS = (
+    ("AddOffsetsToTxnRequest", (
+        ("transactional_id", "string", (0, 4), ""),
+        ("producer_id", "int64", (0, 4), 0),
+        ("producer_epoch", "int16", (0, 4), 0),
+        ("group_id", "string", (0, 4), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -458,3 +459,26 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[AddPartitionsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}
+
+_FIELDS = (
+    ("AddPartitionsToTxnRequest", (
+        ("transactions", "[]AddPartitionsToTxnTransaction", (4, 5), ()),
+        ("v3_and_below_transactional_id", "string", (0, 3), ""),
+        ("v3_and_below_producer_id", "int64", (0, 3), 0),
+        ("v3_and_below_producer_epoch", "int16", (0, 3), 0),
+        ("v3_and_below_topics", "[]AddPartitionsToTxnTopic", (0, 3), ()),
+    )),
+    ("AddPartitionsToTxnTopic", (
+        ("name", "string", (0, 5), ""),
+        ("partitions", "[]int32", (0, 5), ()),
+    )),
+    ("AddPartitionsToTxnTransaction", (
+        ("transactional_id", "string", (4, 5), ""),
+        ("producer_id", "int64", (4, 5), 0),
+        ("producer_epoch", "int16", (4, 5), 0),
+        ("verify_only", "bool", (4, 5), False),
+        ("topics", "[]AddPartitionsToTxnTopic", (4, 5), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

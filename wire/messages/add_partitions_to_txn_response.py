@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -487,3 +488,26 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[AddPartitionsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}
+
+_FIELDS = (
+    ("AddPartitionsToTxnResponse", (
+        ("throttle_time_ms", "int32", (0, 5), 0),
+        ("error_code", "int16", (4, 5), 0, True),
+        ("results_by_transaction", "[]AddPartitionsToTxnResult", (4, 5), ()),
+        ("results_by_topic_v3_and_below", "[]AddPartitionsToTxnTopicResult", (0, 3), ()),
+    )),
+    ("AddPartitionsToTxnTopicResult", (
+        ("name", "string", (0, 5), ""),
+        ("results_by_partition", "[]AddPartitionsToTxnPartitionResult", (0, 5), ()),
+    )),
+    ("AddPartitionsToTxnPartitionResult", (
+        ("partition_index", "int32", (0, 5), 0),
+        ("partition_error_code", "int16", (0, 5), 0),
+    )),
+    ("AddPartitionsToTxnResult", (
+        ("transactional_id", "string", (4, 5), ""),
+        ("topic_results", "[]AddPartitionsToTxnTopicResult", (4, 5), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -319,3 +320,21 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[AddRaftVoterRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AddRaftVoterRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("AddRaftVoterRequest", (
+        ("cluster_id", "string", (0, 1), "", False, (0, 1)),
+        ("timeout_ms", "int32", (0, 1), 0),
+        ("voter_id", "int32", (0, 1), 0),
+        ("voter_directory_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("listeners", "[]Listener", (0, 1), ()),
+        ("ack_when_committed", "bool", (1, 1), True),
+    )),
+    ("Listener", (
+        ("name", "string", (0, 1), ""),
+        ("host", "string", (0, 1), ""),
+        ("port", "uint16", (0, 1), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

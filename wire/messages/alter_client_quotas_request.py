@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -426,3 +427,25 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[AlterClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterClientQuotasRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("AlterClientQuotasRequest", (
+        ("entries", "[]EntryData", (0, 1), ()),
+        ("validate_only", "bool", (0, 1), False),
+    )),
+    ("EntityData", (
+        ("entity_type", "string", (0, 1), ""),
+        ("entity_name", "string", (0, 1), "", False, (0, 1)),
+    )),
+    ("OpData", (
+        ("key", "string", (0, 1), ""),
+        ("value", "float64", (0, 1), 0.0),
+        ("remove", "bool", (0, 1), False),
+    )),
+    ("EntryData", (
+        ("entity", "[]EntityData", (0, 1), ()),
+        ("ops", "[]OpData", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

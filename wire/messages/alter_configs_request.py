@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -356,3 +357,21 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[AlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterConfigsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
+
+_FIELDS = (
+    ("AlterConfigsRequest", (
+        ("resources", "[]AlterConfigsResource", (0, 2), ()),
+        ("validate_only", "bool", (0, 2), False),
+    )),
+    ("AlterableConfig", (
+        ("name", "string", (0, 2), ""),
+        ("value", "string", (0, 2), "", False, (0, 2)),
+    )),
+    ("AlterConfigsResource", (
+        ("resource_type", "int8", (0, 2), 0),
+        ("resource_name", "string", (0, 2), ""),
+        ("configs", "[]AlterableConfig", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

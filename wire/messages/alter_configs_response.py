@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -263,3 +264,18 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[AlterConfigsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterConfigsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
+
+_FIELDS = (
+    ("AlterConfigsResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("responses", "[]AlterConfigsResourceResponse", (0, 2), ()),
+    )),
+    ("AlterConfigsResourceResponse", (
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (0, 2), "", False, (0, 2)),
+        ("resource_type", "int8", (0, 2), 0),
+        ("resource_name", "string", (0, 2), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -376,3 +377,21 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("AlterPartitionReassignmentsRequest", (
+        ("timeout_ms", "int32", (0, 1), 60000),
+        ("allow_replication_factor_change", "bool", (1, 1), True),
+        ("topics", "[]ReassignableTopic", (0, 1), ()),
+    )),
+    ("ReassignablePartition", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("replicas", "[]int32", (0, 1), None, False, (0, 1)),
+    )),
+    ("ReassignableTopic", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "[]ReassignablePartition", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -400,3 +401,24 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("AlterPartitionReassignmentsResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("allow_replication_factor_change", "bool", (1, 1), True, True),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), "", False, (0, 1)),
+        ("responses", "[]ReassignableTopicResponse", (0, 1), ()),
+    )),
+    ("ReassignablePartitionResponse", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), "", False, (0, 1)),
+    )),
+    ("ReassignableTopicResponse", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "[]ReassignablePartitionResponse", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -399,3 +400,29 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[AlterPartitionRequest, int]]] = {2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[AlterPartitionRequest], bytes]] = {2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("AlterPartitionRequest", (
+        ("broker_id", "int32", (2, 3), 0),
+        ("broker_epoch", "int64", (2, 3), -1),
+        ("topics", "[]TopicData", (2, 3), ()),
+    )),
+    ("BrokerState", (
+        ("broker_id", "int32", (3, 3), 0),
+        ("broker_epoch", "int64", (3, 3), -1),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (2, 3), 0),
+        ("leader_epoch", "int32", (2, 3), 0),
+        ("new_isr", "[]int32", (2, 2), ()),
+        ("new_isr_with_epochs", "[]BrokerState", (3, 3), ()),
+        ("leader_recovery_state", "int8", (2, 3), 0),
+        ("partition_epoch", "int32", (2, 3), 0),
+    )),
+    ("TopicData", (
+        ("topic_id", "uuid", (2, 3), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]PartitionData", (2, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -253,3 +254,26 @@ def _write_v2(m):
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), ())
 _READ: dict[int, Callable[..., tuple[AlterPartitionResponse, int]]] = {2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[AlterPartitionResponse], bytes]] = {2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("AlterPartitionResponse", (
+        ("throttle_time_ms", "int32", (2, 3), 0),
+        ("error_code", "int16", (2, 3), 0),
+        ("topics", "[]TopicData", (2, 3), ()),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (2, 3), 0),
+        ("error_code", "int16", (2, 3), 0),
+        ("leader_id", "int32", (2, 3), 0),
+        ("leader_epoch", "int32", (2, 3), 0),
+        ("isr", "[]int32", (2, 3), ()),
+        ("leader_recovery_state", "int8", (2, 3), 0, True),
+        ("partition_epoch", "int32", (2, 3), 0),
+    )),
+    ("TopicData", (
+        ("topic_id", "uuid", (2, 3), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]PartitionData", (2, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -343,3 +344,19 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[AlterReplicaLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterReplicaLogDirsRequest], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("AlterReplicaLogDirsRequest", (
+        ("dirs", "[]AlterReplicaLogDir", (1, 2), ()),
+    )),
+    ("AlterReplicaLogDirTopic", (
+        ("name", "string", (1, 2), ""),
+        ("partitions", "[]int32", (1, 2), ()),
+    )),
+    ("AlterReplicaLogDir", (
+        ("path", "string", (1, 2), ""),
+        ("topics", "[]AlterReplicaLogDirTopic", (1, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

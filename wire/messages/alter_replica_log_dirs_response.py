@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -307,3 +308,20 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[AlterReplicaLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterReplicaLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("AlterReplicaLogDirsResponse", (
+        ("throttle_time_ms", "int32", (1, 2), 0),
+        ("results", "[]AlterReplicaLogDirTopicResult", (1, 2), ()),
+    )),
+    ("AlterReplicaLogDirPartitionResult", (
+        ("partition_index", "int32", (1, 2), 0),
+        ("error_code", "int16", (1, 2), 0),
+    )),
+    ("AlterReplicaLogDirTopicResult", (
+        ("topic_name", "string", (1, 2), ""),
+        ("partitions", "[]AlterReplicaLogDirPartitionResult", (1, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -241,3 +242,20 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[AlterShareGroupOffsetsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterShareGroupOffsetsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("AlterShareGroupOffsetsRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("topics", "[]AlterShareGroupOffsetsRequestTopic", (0, 0), ()),
+    )),
+    ("AlterShareGroupOffsetsRequestPartition", (
+        ("partition_index", "int32", (0, 0), 0),
+        ("start_offset", "int64", (0, 0), 0),
+    )),
+    ("AlterShareGroupOffsetsRequestTopic", (
+        ("topic_name", "string", (0, 0), ""),
+        ("partitions", "[]AlterShareGroupOffsetsRequestPartition", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

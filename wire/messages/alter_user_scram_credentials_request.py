@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -263,3 +264,23 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[AlterUserScramCredentialsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterUserScramCredentialsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("AlterUserScramCredentialsRequest", (
+        ("deletions", "[]ScramCredentialDeletion", (0, 0), ()),
+        ("upsertions", "[]ScramCredentialUpsertion", (0, 0), ()),
+    )),
+    ("ScramCredentialDeletion", (
+        ("name", "string", (0, 0), ""),
+        ("mechanism", "int8", (0, 0), 0),
+    )),
+    ("ScramCredentialUpsertion", (
+        ("name", "string", (0, 0), ""),
+        ("mechanism", "int8", (0, 0), 0),
+        ("iterations", "int32", (0, 0), 0),
+        ("salt", "bytes", (0, 0), b''),
+        ("salted_password", "bytes", (0, 0), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -215,3 +216,14 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[ApiVersionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
 _WRITE: dict[int, Callable[[ApiVersionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5}
+
+_FIELDS = (
+    ("ApiVersionsRequest", (
+        ("client_software_name", "string", (3, 5), "", True),
+        ("client_software_version", "string", (3, 5), "", True),
+        ("cluster_id", "string", (5, 5), None, True, (5, 5)),
+        ("node_id", "int32", (5, 5), -1, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

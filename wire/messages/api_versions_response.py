@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -471,3 +472,32 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[ApiVersionsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[ApiVersionsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v3, 5: _write_v3}
+
+_FIELDS = (
+    ("ApiVersionsResponse", (
+        ("error_code", "int16", (0, 5), 0),
+        ("api_keys", "[]ApiVersion", (0, 5), ()),
+        ("throttle_time_ms", "int32", (1, 5), 0, True),
+        ("supported_features", "[]SupportedFeatureKey", (3, 5), (), True, (0, -1), (3, 5), 0),
+        ("finalized_features_epoch", "int64", (3, 5), -1, True, (0, -1), (3, 5), 1),
+        ("finalized_features", "[]FinalizedFeatureKey", (3, 5), (), True, (0, -1), (3, 5), 2),
+        ("zk_migration_ready", "bool", (3, 5), False, True, (0, -1), (3, 5), 3),
+    )),
+    ("ApiVersion", (
+        ("api_key", "int16", (0, 5), 0),
+        ("min_version", "int16", (0, 5), 0),
+        ("max_version", "int16", (0, 5), 0),
+    )),
+    ("SupportedFeatureKey", (
+        ("name", "string", (3, 5), ""),
+        ("min_version", "int16", (3, 5), 0),
+        ("max_version", "int16", (3, 5), 0),
+    )),
+    ("FinalizedFeatureKey", (
+        ("name", "string", (3, 5), ""),
+        ("max_version_level", "int16", (3, 5), 0),
+        ("min_version_level", "int16", (3, 5), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

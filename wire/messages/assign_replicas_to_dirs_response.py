@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -272,3 +273,25 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[AssignReplicasToDirsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("AssignReplicasToDirsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("directories", "[]DirectoryData", (0, 0), ()),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+    )),
+    ("TopicData", (
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (0, 0), ()),
+    )),
+    ("DirectoryData", (
+        ("id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("topics", "[]TopicData", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

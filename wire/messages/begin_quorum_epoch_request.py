@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -441,3 +442,29 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[BeginQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[BeginQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("BeginQuorumEpochRequest", (
+        ("cluster_id", "string", (0, 1), None, False, (0, 1)),
+        ("voter_id", "int32", (1, 1), -1, True),
+        ("topics", "[]TopicData", (0, 1), ()),
+        ("leader_endpoints", "[]LeaderEndpoint", (1, 1), (), True),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("voter_directory_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("leader_id", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 1), ""),
+        ("partitions", "[]PartitionData", (0, 1), ()),
+    )),
+    ("LeaderEndpoint", (
+        ("name", "string", (1, 1), ""),
+        ("host", "string", (1, 1), ""),
+        ("port", "uint16", (1, 1), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

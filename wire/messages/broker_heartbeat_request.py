@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -318,3 +319,17 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[BrokerHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[BrokerHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("BrokerHeartbeatRequest", (
+        ("broker_id", "int32", (0, 2), 0),
+        ("broker_epoch", "int64", (0, 2), -1),
+        ("current_metadata_offset", "int64", (0, 2), 0),
+        ("want_fence", "bool", (0, 2), False),
+        ("want_shut_down", "bool", (0, 2), False),
+        ("offline_log_dirs", "[]uuid", (1, 2), (), False, (0, -1), (1, 2), 0),
+        ("cordoned_log_dirs", "[]uuid", (2, 2), None, False, (2, 2), (2, 2), 1),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -102,3 +103,15 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[BrokerHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[BrokerHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}
+
+_FIELDS = (
+    ("BrokerHeartbeatResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("is_caught_up", "bool", (0, 2), False),
+        ("is_fenced", "bool", (0, 2), True),
+        ("should_shut_down", "bool", (0, 2), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

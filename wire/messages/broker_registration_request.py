@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -813,3 +814,30 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[BrokerRegistrationRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3}
+
+_FIELDS = (
+    ("BrokerRegistrationRequest", (
+        ("broker_id", "int32", (0, 4), 0),
+        ("cluster_id", "string", (0, 4), ""),
+        ("incarnation_id", "uuid", (0, 4), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("listeners", "[]Listener", (0, 4), ()),
+        ("features", "[]Feature", (0, 4), ()),
+        ("rack", "string", (0, 4), "", False, (0, 4)),
+        ("is_migrating_zk_broker", "bool", (1, 4), False),
+        ("log_dirs", "[]uuid", (2, 4), (), True),
+        ("previous_broker_epoch", "int64", (3, 4), -1, True),
+    )),
+    ("Listener", (
+        ("name", "string", (0, 4), ""),
+        ("host", "string", (0, 4), ""),
+        ("port", "uint16", (0, 4), 0),
+        ("security_protocol", "int16", (0, 4), 0),
+    )),
+    ("Feature", (
+        ("name", "string", (0, 4), ""),
+        ("min_supported_version", "int16", (0, 4), 0),
+        ("max_supported_version", "int16", (0, 4), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -98,3 +99,13 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[BrokerRegistrationResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0, 4: _read_v0}
 _WRITE: dict[int, Callable[[BrokerRegistrationResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v0, 4: _write_v0}
+
+_FIELDS = (
+    ("BrokerRegistrationResponse", (
+        ("throttle_time_ms", "int32", (0, 4), 0),
+        ("error_code", "int16", (0, 4), 0),
+        ("broker_epoch", "int64", (0, 4), -1),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

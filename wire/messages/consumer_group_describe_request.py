@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -135,3 +136,12 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ConsumerGroupDescribeRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerGroupDescribeRequest], bytes]] = {0: _write_v0, 1: _write_v0}
+
+_FIELDS = (
+    ("ConsumerGroupDescribeRequest", (
+        ("group_ids", "[]string", (0, 1), ()),
+        ("include_authorized_operations", "bool", (0, 1), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

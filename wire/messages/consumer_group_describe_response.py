@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -1048,3 +1049,44 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ConsumerGroupDescribeResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ConsumerGroupDescribeResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("ConsumerGroupDescribeResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("groups", "[]DescribedGroup", (0, 1), ()),
+    )),
+    ("TopicPartitions", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("topic_name", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("Assignment", (
+        ("topic_partitions", "[]TopicPartitions", (0, 1), ()),
+    )),
+    ("Member", (
+        ("member_id", "string", (0, 1), ""),
+        ("instance_id", "string", (0, 1), None, False, (0, 1)),
+        ("rack_id", "string", (0, 1), None, False, (0, 1)),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("client_id", "string", (0, 1), ""),
+        ("client_host", "string", (0, 1), ""),
+        ("subscribed_topic_names", "[]string", (0, 1), ()),
+        ("subscribed_topic_regex", "string", (0, 1), None, False, (0, 1)),
+        ("assignment", "Assignment", (0, 1), ()),
+        ("target_assignment", "Assignment", (0, 1), ()),
+        ("member_type", "int8", (1, 1), -1, True),
+    )),
+    ("DescribedGroup", (
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+        ("group_id", "string", (0, 1), ""),
+        ("group_state", "string", (0, 1), ""),
+        ("group_epoch", "int32", (0, 1), 0),
+        ("assignment_epoch", "int32", (0, 1), 0),
+        ("assignor_name", "string", (0, 1), ""),
+        ("members", "[]Member", (0, 1), ()),
+        ("authorized_operations", "int32", (0, 1), -2147483648),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

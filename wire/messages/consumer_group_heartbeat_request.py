@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -565,3 +566,24 @@ def _write_v1(m):
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("ConsumerGroupHeartbeatRequest", (
+        ("group_id", "string", (0, 1), ""),
+        ("member_id", "string", (0, 1), ""),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("instance_id", "string", (0, 1), None, False, (0, 1)),
+        ("rack_id", "string", (0, 1), None, False, (0, 1)),
+        ("rebalance_timeout_ms", "int32", (0, 1), -1),
+        ("subscribed_topic_names", "[]string", (0, 1), None, False, (0, 1)),
+        ("subscribed_topic_regex", "string", (1, 1), None, False, (1, 1)),
+        ("server_assignor", "string", (0, 1), None, False, (0, 1)),
+        ("topic_partitions", "[]TopicPartitions", (0, 1), None, False, (0, 1)),
+    )),
+    ("TopicPartitions", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

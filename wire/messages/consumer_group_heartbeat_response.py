@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -281,3 +282,24 @@ def _write_v0(m):
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0}
+
+_FIELDS = (
+    ("ConsumerGroupHeartbeatResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+        ("member_id", "string", (0, 1), None, False, (0, 1)),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("heartbeat_interval_ms", "int32", (0, 1), 0),
+        ("assignment", "Assignment", (0, 1), None, False, (0, 1)),
+    )),
+    ("TopicPartitions", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("Assignment", (
+        ("topic_partitions", "[]TopicPartitions", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

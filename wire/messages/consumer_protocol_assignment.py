@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -176,3 +177,16 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ConsumerProtocolAssignment, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerProtocolAssignment], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v0}
+
+_FIELDS = (
+    ("ConsumerProtocolAssignment", (
+        ("assigned_partitions", "[]TopicPartition", (0, 3), ()),
+        ("user_data", "bytes", (0, 3), None, False, (0, 3)),
+    )),
+    ("TopicPartition", (
+        ("topic", "string", (0, 3), ""),
+        ("partitions", "[]int32", (0, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

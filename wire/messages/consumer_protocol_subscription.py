@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -479,3 +480,19 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[ConsumerProtocolSubscription, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[ConsumerProtocolSubscription], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("ConsumerProtocolSubscription", (
+        ("topics", "[]string", (0, 3), ()),
+        ("user_data", "bytes", (0, 3), None, False, (0, 3)),
+        ("owned_partitions", "[]TopicPartition", (1, 3), (), True),
+        ("generation_id", "int32", (2, 3), -1, True),
+        ("rack_id", "string", (3, 3), None, True, (3, 3)),
+    )),
+    ("TopicPartition", (
+        ("topic", "string", (1, 3), ""),
+        ("partitions", "[]int32", (1, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -87,3 +88,11 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ControlRecordTypeSchema, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ControlRecordTypeSchema], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ControlRecordTypeSchema", (
+        ("type", "int16", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

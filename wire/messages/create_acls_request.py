@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -280,3 +281,20 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[CreateAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreateAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("CreateAclsRequest", (
+        ("creations", "[]AclCreation", (1, 3), ()),
+    )),
+    ("AclCreation", (
+        ("resource_type", "int8", (1, 3), 0),
+        ("resource_name", "string", (1, 3), ""),
+        ("resource_pattern_type", "int8", (1, 3), 3),
+        ("principal", "string", (1, 3), ""),
+        ("host", "string", (1, 3), ""),
+        ("operation", "int8", (1, 3), 0),
+        ("permission_type", "int8", (1, 3), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -230,3 +231,16 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[CreateAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreateAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("CreateAclsResponse", (
+        ("throttle_time_ms", "int32", (1, 3), 0),
+        ("results", "[]AclCreationResult", (1, 3), ()),
+    )),
+    ("AclCreationResult", (
+        ("error_code", "int16", (1, 3), 0),
+        ("error_message", "string", (1, 3), "", False, (1, 3)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

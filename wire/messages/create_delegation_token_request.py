@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -374,3 +375,18 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[CreateDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[CreateDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("CreateDelegationTokenRequest", (
+        ("owner_principal_type", "string", (3, 3), "", False, (3, 3)),
+        ("owner_principal_name", "string", (3, 3), "", False, (3, 3)),
+        ("renewers", "[]CreatableRenewers", (1, 3), ()),
+        ("max_lifetime_ms", "int64", (1, 3), 0),
+    )),
+    ("CreatableRenewers", (
+        ("principal_type", "string", (1, 3), ""),
+        ("principal_name", "string", (1, 3), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -353,3 +354,21 @@ def _write_v2(m):
 _shapes_0 = Shapes(_CreatePartitionsAssignment, (("broker_ids", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[CreatePartitionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreatePartitionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("CreatePartitionsRequest", (
+        ("topics", "[]CreatePartitionsTopic", (0, 3), ()),
+        ("timeout_ms", "int32", (0, 3), 0),
+        ("validate_only", "bool", (0, 3), False),
+    )),
+    ("CreatePartitionsAssignment", (
+        ("broker_ids", "[]int32", (0, 3), ()),
+    )),
+    ("CreatePartitionsTopic", (
+        ("name", "string", (0, 3), ""),
+        ("count", "int32", (0, 3), 0),
+        ("assignments", "[]CreatePartitionsAssignment", (0, 3), (), False, (0, 3)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

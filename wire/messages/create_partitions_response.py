@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -257,3 +258,17 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[CreatePartitionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreatePartitionsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("CreatePartitionsResponse", (
+        ("throttle_time_ms", "int32", (0, 3), 0),
+        ("results", "[]CreatePartitionsTopicResult", (0, 3), ()),
+    )),
+    ("CreatePartitionsTopicResult", (
+        ("name", "string", (0, 3), ""),
+        ("error_code", "int16", (0, 3), 0),
+        ("error_message", "string", (0, 3), None, False, (0, 3)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

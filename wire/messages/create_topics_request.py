@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -479,3 +480,28 @@ def _write_v5(m):
 _shapes_0 = Shapes(_CreatableReplicaAssignment, (("partition_index", "i"), ("broker_ids", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[CreateTopicsRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
 _WRITE: dict[int, Callable[[CreateTopicsRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v5}
+
+_FIELDS = (
+    ("CreateTopicsRequest", (
+        ("topics", "[]CreatableTopic", (2, 7), ()),
+        ("timeout_ms", "int32", (2, 7), 60000),
+        ("validate_only", "bool", (2, 7), False),
+    )),
+    ("CreatableReplicaAssignment", (
+        ("partition_index", "int32", (2, 7), 0),
+        ("broker_ids", "[]int32", (2, 7), ()),
+    )),
+    ("CreatableTopicConfig", (
+        ("name", "string", (2, 7), ""),
+        ("value", "string", (2, 7), "", False, (2, 7)),
+    )),
+    ("CreatableTopic", (
+        ("name", "string", (2, 7), ""),
+        ("num_partitions", "int32", (2, 7), 0),
+        ("replication_factor", "int16", (2, 7), 0),
+        ("assignments", "[]CreatableReplicaAssignment", (2, 7), ()),
+        ("configs", "[]CreatableTopicConfig", (2, 7), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

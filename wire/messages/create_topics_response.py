@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -590,3 +591,29 @@ def _write_v7(m):
 
 _READ: dict[int, Callable[..., tuple[CreateTopicsResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v7}
 _WRITE: dict[int, Callable[[CreateTopicsResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v7}
+
+_FIELDS = (
+    ("CreateTopicsResponse", (
+        ("throttle_time_ms", "int32", (2, 7), 0, True),
+        ("topics", "[]CreatableTopicResult", (2, 7), ()),
+    )),
+    ("CreatableTopicConfigs", (
+        ("name", "string", (5, 7), ""),
+        ("value", "string", (5, 7), "", False, (5, 7)),
+        ("read_only", "bool", (5, 7), False),
+        ("config_source", "int8", (5, 7), -1, True),
+        ("is_sensitive", "bool", (5, 7), False),
+    )),
+    ("CreatableTopicResult", (
+        ("name", "string", (2, 7), ""),
+        ("topic_id", "uuid", (7, 7), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("error_code", "int16", (2, 7), 0),
+        ("error_message", "string", (2, 7), "", True, (2, 7)),
+        ("topic_config_error_code", "int16", (5, 7), 0, True, (0, -1), (5, 7), 0),
+        ("num_partitions", "int32", (5, 7), -1, True),
+        ("replication_factor", "int16", (5, 7), -1, True),
+        ("configs", "[]CreatableTopicConfigs", (5, 7), (), True, (5, 7)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -126,3 +127,13 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DefaultPrincipalData, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DefaultPrincipalData], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DefaultPrincipalData", (
+        ("type", "string", (0, 0), ""),
+        ("name", "string", (0, 0), ""),
+        ("token_authenticated", "bool", (0, 0), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -175,3 +176,11 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DeleteGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("DeleteGroupsRequest", (
+        ("groups_names", "[]string", (0, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -307,3 +308,17 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteGroupsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[DeleteGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("DeleteGroupsResponse", (
+        ("throttle_time_ms", "int32", (0, 3), 0),
+        ("results", "[]DeletableGroupResult", (0, 3), ()),
+    )),
+    ("DeletableGroupResult", (
+        ("group_id", "string", (0, 3), ""),
+        ("error_code", "int16", (0, 3), 0),
+        ("error_message", "string", (3, 3), None, True, (3, 3)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

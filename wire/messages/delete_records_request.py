@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -311,3 +312,20 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteRecordsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteRecordsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
+
+_FIELDS = (
+    ("DeleteRecordsRequest", (
+        ("topics", "[]DeleteRecordsTopic", (0, 2), ()),
+        ("timeout_ms", "int32", (0, 2), 0),
+    )),
+    ("DeleteRecordsPartition", (
+        ("partition_index", "int32", (0, 2), 0),
+        ("offset", "int64", (0, 2), 0),
+    )),
+    ("DeleteRecordsTopic", (
+        ("name", "string", (0, 2), ""),
+        ("partitions", "[]DeleteRecordsPartition", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

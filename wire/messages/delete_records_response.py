@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -311,3 +312,21 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteRecordsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteRecordsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
+
+_FIELDS = (
+    ("DeleteRecordsResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("topics", "[]DeleteRecordsTopicResult", (0, 2), ()),
+    )),
+    ("DeleteRecordsPartitionResult", (
+        ("partition_index", "int32", (0, 2), 0),
+        ("low_watermark", "int64", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+    )),
+    ("DeleteRecordsTopicResult", (
+        ("name", "string", (0, 2), ""),
+        ("partitions", "[]DeleteRecordsPartitionResult", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -173,3 +174,15 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteShareGroupOffsetsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DeleteShareGroupOffsetsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DeleteShareGroupOffsetsRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("topics", "[]DeleteShareGroupOffsetsRequestTopic", (0, 0), ()),
+    )),
+    ("DeleteShareGroupOffsetsRequestTopic", (
+        ("topic_name", "string", (0, 0), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -229,3 +230,20 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteShareGroupStateResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DeleteShareGroupStateResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DeleteShareGroupStateResponse", (
+        ("results", "[]DeleteStateResult", (0, 0), ()),
+    )),
+    ("PartitionResult", (
+        ("partition", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), None, False, (0, 0)),
+    )),
+    ("DeleteStateResult", (
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionResult", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -289,3 +290,17 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteTopicsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v6}
+
+_FIELDS = (
+    ("DeleteTopicsRequest", (
+        ("topics", "[]DeleteTopicState", (6, 6), ()),
+        ("topic_names", "[]string", (1, 5), (), True),
+        ("timeout_ms", "int32", (1, 6), 0),
+    )),
+    ("DeleteTopicState", (
+        ("name", "string", (6, 6), None, False, (6, 6)),
+        ("topic_id", "uuid", (6, 6), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -409,3 +410,18 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[DeleteTopicsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5, 6: _write_v6}
+
+_FIELDS = (
+    ("DeleteTopicsResponse", (
+        ("throttle_time_ms", "int32", (1, 6), 0, True),
+        ("responses", "[]DeletableTopicResult", (1, 6), ()),
+    )),
+    ("DeletableTopicResult", (
+        ("name", "string", (1, 6), "", False, (6, 6)),
+        ("topic_id", "uuid", (6, 6), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("error_code", "int16", (1, 6), 0),
+        ("error_message", "string", (5, 6), None, True, (5, 6)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -245,3 +246,17 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("DescribeAclsRequest", (
+        ("resource_type_filter", "int8", (1, 3), 0),
+        ("resource_name_filter", "string", (1, 3), "", False, (1, 3)),
+        ("pattern_type_filter", "int8", (1, 3), 3),
+        ("principal_filter", "string", (1, 3), "", False, (1, 3)),
+        ("host_filter", "string", (1, 3), "", False, (1, 3)),
+        ("operation", "int8", (1, 3), 0),
+        ("permission_type", "int8", (1, 3), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

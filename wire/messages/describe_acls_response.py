@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -393,3 +394,26 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("DescribeAclsResponse", (
+        ("throttle_time_ms", "int32", (1, 3), 0),
+        ("error_code", "int16", (1, 3), 0),
+        ("error_message", "string", (1, 3), "", False, (1, 3)),
+        ("resources", "[]DescribeAclsResource", (1, 3), ()),
+    )),
+    ("AclDescription", (
+        ("principal", "string", (1, 3), ""),
+        ("host", "string", (1, 3), ""),
+        ("operation", "int8", (1, 3), 0),
+        ("permission_type", "int8", (1, 3), 0),
+    )),
+    ("DescribeAclsResource", (
+        ("resource_type", "int8", (1, 3), 0),
+        ("resource_name", "string", (1, 3), ""),
+        ("pattern_type", "int8", (1, 3), 3),
+        ("acls", "[]AclDescription", (1, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -265,3 +266,17 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[DescribeClientQuotasRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("DescribeClientQuotasRequest", (
+        ("components", "[]ComponentData", (0, 1), ()),
+        ("strict", "bool", (0, 1), False),
+    )),
+    ("ComponentData", (
+        ("entity_type", "string", (0, 1), ""),
+        ("match_type", "int8", (0, 1), 0),
+        ("match", "string", (0, 1), "", False, (0, 1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -155,3 +156,13 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeClusterRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("DescribeClusterRequest", (
+        ("include_cluster_authorized_operations", "bool", (0, 2), False),
+        ("endpoint_type", "int8", (1, 2), 1),
+        ("include_fenced_brokers", "bool", (2, 2), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -492,3 +493,25 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeClusterResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("DescribeClusterResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (0, 2), None, False, (0, 2)),
+        ("endpoint_type", "int8", (1, 2), 1),
+        ("cluster_id", "string", (0, 2), ""),
+        ("controller_id", "int32", (0, 2), -1),
+        ("brokers", "[]DescribeClusterBroker", (0, 2), ()),
+        ("cluster_authorized_operations", "int32", (0, 2), -2147483648),
+    )),
+    ("DescribeClusterBroker", (
+        ("broker_id", "int32", (0, 2), 0),
+        ("host", "string", (0, 2), ""),
+        ("port", "int32", (0, 2), 0),
+        ("rack", "string", (0, 2), None, False, (0, 2)),
+        ("is_fenced", "bool", (2, 2), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -378,3 +379,18 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeConfigsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}
+
+_FIELDS = (
+    ("DescribeConfigsRequest", (
+        ("resources", "[]DescribeConfigsResource", (1, 4), ()),
+        ("include_synonyms", "bool", (1, 4), False),
+        ("include_documentation", "bool", (3, 4), False),
+    )),
+    ("DescribeConfigsResource", (
+        ("resource_type", "int8", (1, 4), 0),
+        ("resource_name", "string", (1, 4), ""),
+        ("configuration_keys", "[]string", (1, 4), (), False, (1, 4)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -733,3 +734,34 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeConfigsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}
+
+_FIELDS = (
+    ("DescribeConfigsResponse", (
+        ("throttle_time_ms", "int32", (1, 4), 0),
+        ("results", "[]DescribeConfigsResult", (1, 4), ()),
+    )),
+    ("DescribeConfigsSynonym", (
+        ("name", "string", (1, 4), ""),
+        ("value", "string", (1, 4), "", False, (1, 4)),
+        ("source", "int8", (1, 4), 0),
+    )),
+    ("DescribeConfigsResourceResult", (
+        ("name", "string", (1, 4), ""),
+        ("value", "string", (1, 4), "", False, (1, 4)),
+        ("read_only", "bool", (1, 4), False),
+        ("config_source", "int8", (1, 4), -1, True),
+        ("is_sensitive", "bool", (1, 4), False),
+        ("synonyms", "[]DescribeConfigsSynonym", (1, 4), (), True),
+        ("config_type", "int8", (3, 4), 0, True),
+        ("documentation", "string", (3, 4), "", True, (1, 4)),
+    )),
+    ("DescribeConfigsResult", (
+        ("error_code", "int16", (1, 4), 0),
+        ("error_message", "string", (1, 4), "", False, (1, 4)),
+        ("resource_type", "int8", (1, 4), 0),
+        ("resource_name", "string", (1, 4), ""),
+        ("configs", "[]DescribeConfigsResourceResult", (1, 4), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

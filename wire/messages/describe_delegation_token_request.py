@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -245,3 +246,15 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
+
+_FIELDS = (
+    ("DescribeDelegationTokenRequest", (
+        ("owners", "[]DescribeDelegationTokenOwner", (1, 3), (), False, (1, 3)),
+    )),
+    ("DescribeDelegationTokenOwner", (
+        ("principal_type", "string", (1, 3), ""),
+        ("principal_name", "string", (1, 3), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

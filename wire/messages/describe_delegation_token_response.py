@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -612,3 +613,29 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[DescribeDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("DescribeDelegationTokenResponse", (
+        ("error_code", "int16", (1, 3), 0),
+        ("tokens", "[]DescribedDelegationToken", (1, 3), ()),
+        ("throttle_time_ms", "int32", (1, 3), 0),
+    )),
+    ("DescribedDelegationTokenRenewer", (
+        ("principal_type", "string", (1, 3), ""),
+        ("principal_name", "string", (1, 3), ""),
+    )),
+    ("DescribedDelegationToken", (
+        ("principal_type", "string", (1, 3), ""),
+        ("principal_name", "string", (1, 3), ""),
+        ("token_requester_principal_type", "string", (3, 3), ""),
+        ("token_requester_principal_name", "string", (3, 3), ""),
+        ("issue_timestamp", "int64", (1, 3), 0),
+        ("expiry_timestamp", "int64", (1, 3), 0),
+        ("max_timestamp", "int64", (1, 3), 0),
+        ("token_id", "string", (1, 3), ""),
+        ("hmac", "bytes", (1, 3), b''),
+        ("renewers", "[]DescribedDelegationTokenRenewer", (1, 3), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

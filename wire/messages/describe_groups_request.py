@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -226,3 +227,12 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5}
 _WRITE: dict[int, Callable[[DescribeGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5}
+
+_FIELDS = (
+    ("DescribeGroupsRequest", (
+        ("groups", "[]string", (0, 6), ()),
+        ("include_authorized_operations", "bool", (3, 6), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

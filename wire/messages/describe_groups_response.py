@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -1211,3 +1212,30 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeGroupsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DescribeGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v5, 6: _write_v6}
+
+_FIELDS = (
+    ("DescribeGroupsResponse", (
+        ("throttle_time_ms", "int32", (1, 6), 0, True),
+        ("groups", "[]DescribedGroup", (0, 6), ()),
+    )),
+    ("DescribedGroupMember", (
+        ("member_id", "string", (0, 6), ""),
+        ("group_instance_id", "string", (4, 6), None, True, (4, 6)),
+        ("client_id", "string", (0, 6), ""),
+        ("client_host", "string", (0, 6), ""),
+        ("member_metadata", "bytes", (0, 6), b''),
+        ("member_assignment", "bytes", (0, 6), b''),
+    )),
+    ("DescribedGroup", (
+        ("error_code", "int16", (0, 6), 0),
+        ("error_message", "string", (6, 6), None, False, (6, 6)),
+        ("group_id", "string", (0, 6), ""),
+        ("group_state", "string", (0, 6), ""),
+        ("protocol_type", "string", (0, 6), ""),
+        ("protocol_data", "string", (0, 6), ""),
+        ("members", "[]DescribedGroupMember", (0, 6), ()),
+        ("authorized_operations", "int32", (3, 6), -2147483648),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

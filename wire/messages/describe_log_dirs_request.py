@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -264,3 +265,15 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2}
 _WRITE: dict[int, Callable[[DescribeLogDirsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2}
+
+_FIELDS = (
+    ("DescribeLogDirsRequest", (
+        ("topics", "[]DescribableLogDirTopic", (1, 5), (), False, (1, 5)),
+    )),
+    ("DescribableLogDirTopic", (
+        ("topic", "string", (1, 5), ""),
+        ("partitions", "[]int32", (1, 5), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

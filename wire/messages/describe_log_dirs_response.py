@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -880,3 +881,31 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[DescribeLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4, 5: _write_v5}
+
+_FIELDS = (
+    ("DescribeLogDirsResponse", (
+        ("throttle_time_ms", "int32", (1, 5), 0),
+        ("error_code", "int16", (3, 5), 0, True),
+        ("results", "[]DescribeLogDirsResult", (1, 5), ()),
+    )),
+    ("DescribeLogDirsPartition", (
+        ("partition_index", "int32", (1, 5), 0),
+        ("partition_size", "int64", (1, 5), 0),
+        ("offset_lag", "int64", (1, 5), 0),
+        ("is_future_key", "bool", (1, 5), False),
+    )),
+    ("DescribeLogDirsTopic", (
+        ("name", "string", (1, 5), ""),
+        ("partitions", "[]DescribeLogDirsPartition", (1, 5), ()),
+    )),
+    ("DescribeLogDirsResult", (
+        ("error_code", "int16", (1, 5), 0),
+        ("log_dir", "string", (1, 5), ""),
+        ("topics", "[]DescribeLogDirsTopic", (1, 5), ()),
+        ("total_bytes", "int64", (4, 5), -1, True),
+        ("usable_bytes", "int64", (4, 5), -1, True),
+        ("is_cordoned", "bool", (5, 5), False, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -319,3 +320,30 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeProducersResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeProducersResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeProducersResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("topics", "[]TopicResponse", (0, 0), ()),
+    )),
+    ("ProducerState", (
+        ("producer_id", "int64", (0, 0), 0),
+        ("producer_epoch", "int32", (0, 0), 0),
+        ("last_sequence", "int32", (0, 0), -1),
+        ("last_timestamp", "int64", (0, 0), -1),
+        ("coordinator_epoch", "int32", (0, 0), 0),
+        ("current_txn_start_offset", "int64", (0, 0), -1),
+    )),
+    ("PartitionResponse", (
+        ("partition_index", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), None, False, (0, 0)),
+        ("active_producers", "[]ProducerState", (0, 0), ()),
+    )),
+    ("TopicResponse", (
+        ("name", "string", (0, 0), ""),
+        ("partitions", "[]PartitionResponse", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

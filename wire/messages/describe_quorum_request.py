@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -230,3 +231,18 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeQuorumRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[DescribeQuorumRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}
+
+_FIELDS = (
+    ("DescribeQuorumRequest", (
+        ("topics", "[]TopicData", (0, 2), ()),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 2), 0),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 2), ""),
+        ("partitions", "[]PartitionData", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

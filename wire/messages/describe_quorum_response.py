@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -926,3 +927,44 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeQuorumResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeQuorumResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("DescribeQuorumResponse", (
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (2, 2), "", True, (2, 2)),
+        ("topics", "[]TopicData", (0, 2), ()),
+        ("nodes", "[]Node", (2, 2), ()),
+    )),
+    ("ReplicaState", (
+        ("replica_id", "int32", (0, 2), 0),
+        ("replica_directory_id", "uuid", (2, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("log_end_offset", "int64", (0, 2), 0),
+        ("last_fetch_timestamp", "int64", (1, 2), -1, True),
+        ("last_caught_up_timestamp", "int64", (1, 2), -1, True),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (2, 2), "", True, (2, 2)),
+        ("leader_id", "int32", (0, 2), 0),
+        ("leader_epoch", "int32", (0, 2), 0),
+        ("high_watermark", "int64", (0, 2), 0),
+        ("current_voters", "[]ReplicaState", (0, 2), ()),
+        ("observers", "[]ReplicaState", (0, 2), ()),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 2), ""),
+        ("partitions", "[]PartitionData", (0, 2), ()),
+    )),
+    ("Listener", (
+        ("name", "string", (2, 2), ""),
+        ("host", "string", (2, 2), ""),
+        ("port", "uint16", (2, 2), 0),
+    )),
+    ("Node", (
+        ("node_id", "int32", (2, 2), 0),
+        ("listeners", "[]Listener", (2, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

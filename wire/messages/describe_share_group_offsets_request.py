@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -255,3 +256,19 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeShareGroupOffsetsRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[DescribeShareGroupOffsetsRequest], bytes]] = {0: _write_v0, 1: _write_v0}
+
+_FIELDS = (
+    ("DescribeShareGroupOffsetsRequest", (
+        ("groups", "[]DescribeShareGroupOffsetsRequestGroup", (0, 1), ()),
+    )),
+    ("DescribeShareGroupOffsetsRequestTopic", (
+        ("topic_name", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("DescribeShareGroupOffsetsRequestGroup", (
+        ("group_id", "string", (0, 1), ""),
+        ("topics", "[]DescribeShareGroupOffsetsRequestTopic", (0, 1), (), False, (0, 1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

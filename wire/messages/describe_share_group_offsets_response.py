@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -523,3 +524,31 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeShareGroupOffsetsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[DescribeShareGroupOffsetsResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("DescribeShareGroupOffsetsResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("groups", "[]DescribeShareGroupOffsetsResponseGroup", (0, 1), ()),
+    )),
+    ("DescribeShareGroupOffsetsResponsePartition", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("start_offset", "int64", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+        ("lag", "int64", (1, 1), -1, True),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+    )),
+    ("DescribeShareGroupOffsetsResponseTopic", (
+        ("topic_name", "string", (0, 1), ""),
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]DescribeShareGroupOffsetsResponsePartition", (0, 1), ()),
+    )),
+    ("DescribeShareGroupOffsetsResponseGroup", (
+        ("group_id", "string", (0, 1), ""),
+        ("topics", "[]DescribeShareGroupOffsetsResponseTopic", (0, 1), ()),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

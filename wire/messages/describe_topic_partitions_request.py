@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -222,3 +223,20 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeTopicPartitionsRequest", (
+        ("topics", "[]TopicRequest", (0, 0), ()),
+        ("response_partition_limit", "int32", (0, 0), 2000),
+        ("cursor", "Cursor", (0, 0), None, False, (0, 0)),
+    )),
+    ("TopicRequest", (
+        ("name", "string", (0, 0), ""),
+    )),
+    ("Cursor", (
+        ("topic_name", "string", (0, 0), ""),
+        ("partition_index", "int32", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -440,3 +441,36 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeTopicPartitionsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0, True),
+        ("topics", "[]DescribeTopicPartitionsResponseTopic", (0, 0), ()),
+        ("next_cursor", "Cursor", (0, 0), None, False, (0, 0)),
+    )),
+    ("DescribeTopicPartitionsResponsePartition", (
+        ("error_code", "int16", (0, 0), 0),
+        ("partition_index", "int32", (0, 0), 0),
+        ("leader_id", "int32", (0, 0), 0),
+        ("leader_epoch", "int32", (0, 0), -1, True),
+        ("replica_nodes", "[]int32", (0, 0), ()),
+        ("isr_nodes", "[]int32", (0, 0), ()),
+        ("eligible_leader_replicas", "[]int32", (0, 0), None, False, (0, 0)),
+        ("last_known_elr", "[]int32", (0, 0), None, False, (0, 0)),
+        ("offline_replicas", "[]int32", (0, 0), (), True),
+    )),
+    ("DescribeTopicPartitionsResponseTopic", (
+        ("error_code", "int16", (0, 0), 0),
+        ("name", "string", (0, 0), "", False, (0, 0)),
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("is_internal", "bool", (0, 0), False, True),
+        ("partitions", "[]DescribeTopicPartitionsResponsePartition", (0, 0), ()),
+        ("topic_authorized_operations", "int32", (0, 0), -2147483648),
+    )),
+    ("Cursor", (
+        ("topic_name", "string", (0, 0), ""),
+        ("partition_index", "int32", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -282,3 +283,26 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeTransactionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTransactionsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeTransactionsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("transaction_states", "[]TransactionState", (0, 0), ()),
+    )),
+    ("TopicData", (
+        ("topic", "string", (0, 0), ""),
+        ("partitions", "[]int32", (0, 0), ()),
+    )),
+    ("TransactionState", (
+        ("error_code", "int16", (0, 0), 0),
+        ("transactional_id", "string", (0, 0), ""),
+        ("transaction_state", "string", (0, 0), ""),
+        ("transaction_timeout_ms", "int32", (0, 0), 0),
+        ("transaction_start_time_ms", "int64", (0, 0), 0),
+        ("producer_id", "int64", (0, 0), 0),
+        ("producer_epoch", "int16", (0, 0), 0),
+        ("topics", "[]TopicData", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -166,3 +167,14 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeUserScramCredentialsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeUserScramCredentialsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeUserScramCredentialsRequest", (
+        ("users", "[]UserName", (0, 0), (), False, (0, 0)),
+    )),
+    ("UserName", (
+        ("name", "string", (0, 0), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -283,3 +284,24 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DescribeUserScramCredentialsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeUserScramCredentialsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DescribeUserScramCredentialsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), "", False, (0, 0)),
+        ("results", "[]DescribeUserScramCredentialsResult", (0, 0), ()),
+    )),
+    ("CredentialInfo", (
+        ("mechanism", "int8", (0, 0), 0),
+        ("iterations", "int32", (0, 0), 0),
+    )),
+    ("DescribeUserScramCredentialsResult", (
+        ("user", "string", (0, 0), ""),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), "", False, (0, 0)),
+        ("credential_infos", "[]CredentialInfo", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

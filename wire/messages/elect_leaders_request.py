@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -347,3 +348,17 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[ElectLeadersRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ElectLeadersRequest", (
+        ("election_type", "int8", (1, 2), 0),
+        ("topic_partitions", "[]TopicPartitions", (0, 2), (), False, (0, 2)),
+        ("timeout_ms", "int32", (0, 2), 60000),
+    )),
+    ("TopicPartitions", (
+        ("topic", "string", (0, 2), ""),
+        ("partitions", "[]int32", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -413,3 +414,22 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[ElectLeadersResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ElectLeadersResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("error_code", "int16", (1, 2), 0),
+        ("replica_election_results", "[]ReplicaElectionResult", (0, 2), ()),
+    )),
+    ("PartitionResult", (
+        ("partition_id", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (0, 2), "", False, (0, 2)),
+    )),
+    ("ReplicaElectionResult", (
+        ("topic", "string", (0, 2), ""),
+        ("partition_result", "[]PartitionResult", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

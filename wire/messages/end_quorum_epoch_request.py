@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -501,3 +502,33 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[EndQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("EndQuorumEpochRequest", (
+        ("cluster_id", "string", (0, 1), None, False, (0, 1)),
+        ("topics", "[]TopicData", (0, 1), ()),
+        ("leader_endpoints", "[]LeaderEndpoint", (1, 1), (), True),
+    )),
+    ("ReplicaInfo", (
+        ("candidate_id", "int32", (1, 1), 0),
+        ("candidate_directory_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("leader_id", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+        ("preferred_successors", "[]int32", (0, 0), (), True),
+        ("preferred_candidates", "[]ReplicaInfo", (1, 1), (), True),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 1), ""),
+        ("partitions", "[]PartitionData", (0, 1), ()),
+    )),
+    ("LeaderEndpoint", (
+        ("name", "string", (1, 1), ""),
+        ("host", "string", (1, 1), ""),
+        ("port", "uint16", (1, 1), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -421,3 +422,28 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[EndQuorumEpochResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("EndQuorumEpochResponse", (
+        ("error_code", "int16", (0, 1), 0),
+        ("topics", "[]TopicData", (0, 1), ()),
+        ("node_endpoints", "[]NodeEndpoint", (1, 1), (), False, (0, -1), (1, 1), 0),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("leader_id", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 1), ""),
+        ("partitions", "[]PartitionData", (0, 1), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (1, 1), 0),
+        ("host", "string", (1, 1), ""),
+        ("port", "uint16", (1, 1), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

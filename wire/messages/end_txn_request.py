@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -150,3 +151,14 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[EndTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[EndTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v3}
+
+_FIELDS = (
+    ("EndTxnRequest", (
+        ("transactional_id", "string", (0, 5), ""),
+        ("producer_id", "int64", (0, 5), 0),
+        ("producer_epoch", "int16", (0, 5), 0),
+        ("committed", "bool", (0, 5), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -142,3 +143,14 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[EndTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
 _WRITE: dict[int, Callable[[EndTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5}
+
+_FIELDS = (
+    ("EndTxnResponse", (
+        ("throttle_time_ms", "int32", (0, 5), 0),
+        ("error_code", "int16", (0, 5), 0),
+        ("producer_id", "int64", (5, 5), -1, True),
+        ("producer_epoch", "int16", (5, 5), -1, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

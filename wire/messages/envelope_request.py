@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -145,3 +146,13 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[EnvelopeRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EnvelopeRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("EnvelopeRequest", (
+        ("request_data", "bytes", (0, 0), b''),
+        ("request_principal", "bytes", (0, 0), b'', False, (0, 0)),
+        ("client_host_address", "bytes", (0, 0), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -114,3 +115,13 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[ExpireDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ExpireDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ExpireDelegationTokenResponse", (
+        ("error_code", "int16", (1, 2), 0),
+        ("expiry_timestamp_ms", "int64", (1, 2), 0),
+        ("throttle_time_ms", "int32", (1, 2), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

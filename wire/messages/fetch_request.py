@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -2143,3 +2144,46 @@ def _write_v18(m):
 _shapes_0 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
 _READ: dict[int, Callable[..., tuple[FetchRequest, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE: dict[int, Callable[[FetchRequest], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}
+
+_FIELDS = (
+    ("FetchRequest", (
+        ("cluster_id", "string", (12, 18), None, True, (12, 18), (12, 18), 0),
+        ("replica_id", "int32", (4, 14), -1),
+        ("replica_state", "ReplicaState", (15, 18), (), False, (0, -1), (15, 18), 1),
+        ("max_wait_ms", "int32", (4, 18), 0),
+        ("min_bytes", "int32", (4, 18), 0),
+        ("max_bytes", "int32", (4, 18), 2147483647, True),
+        ("isolation_level", "int8", (4, 18), 0, True),
+        ("session_id", "int32", (7, 18), 0, True),
+        ("session_epoch", "int32", (7, 18), -1, True),
+        ("topics", "[]FetchTopic", (4, 18), ()),
+        ("forgotten_topics_data", "[]ForgottenTopic", (7, 18), ()),
+        ("rack_id", "string", (11, 18), "", True),
+    )),
+    ("ReplicaState", (
+        ("replica_id", "int32", (15, 18), -1),
+        ("replica_epoch", "int64", (15, 18), -1),
+    )),
+    ("FetchPartition", (
+        ("partition", "int32", (4, 18), 0),
+        ("current_leader_epoch", "int32", (9, 18), -1, True),
+        ("fetch_offset", "int64", (4, 18), 0),
+        ("last_fetched_epoch", "int32", (12, 18), -1),
+        ("log_start_offset", "int64", (5, 18), -1, True),
+        ("partition_max_bytes", "int32", (4, 18), 0),
+        ("replica_directory_id", "uuid", (17, 18), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True, (0, -1), (17, 18), 0),
+        ("high_watermark", "int64", (18, 18), 9223372036854775807, True, (0, -1), (18, 18), 1),
+    )),
+    ("FetchTopic", (
+        ("topic", "string", (4, 12), "", True),
+        ("topic_id", "uuid", (13, 18), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]FetchPartition", (4, 18), ()),
+    )),
+    ("ForgottenTopic", (
+        ("topic", "string", (7, 12), "", True),
+        ("topic_id", "uuid", (13, 18), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]int32", (7, 18), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

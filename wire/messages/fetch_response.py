@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -1677,3 +1678,55 @@ def _write_v16(m):
 
 _READ: dict[int, Callable[..., tuple[FetchResponse, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}
 _WRITE: dict[int, Callable[[FetchResponse], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v7, 10: _write_v7, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v13, 16: _write_v16, 17: _write_v16, 18: _write_v16}
+
+_FIELDS = (
+    ("FetchResponse", (
+        ("throttle_time_ms", "int32", (4, 18), 0, True),
+        ("error_code", "int16", (7, 18), 0, True),
+        ("session_id", "int32", (7, 18), 0),
+        ("responses", "[]FetchableTopicResponse", (4, 18), ()),
+        ("node_endpoints", "[]NodeEndpoint", (16, 18), (), False, (0, -1), (16, 18), 0),
+    )),
+    ("EpochEndOffset", (
+        ("epoch", "int32", (12, 18), -1),
+        ("end_offset", "int64", (12, 18), -1),
+    )),
+    ("LeaderIdAndEpoch", (
+        ("leader_id", "int32", (12, 18), -1),
+        ("leader_epoch", "int32", (12, 18), -1),
+    )),
+    ("SnapshotId", (
+        ("end_offset", "int64", (4, 18), -1),
+        ("epoch", "int32", (4, 18), -1),
+    )),
+    ("AbortedTransaction", (
+        ("producer_id", "int64", (4, 18), 0),
+        ("first_offset", "int64", (4, 18), 0),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (4, 18), 0),
+        ("error_code", "int16", (4, 18), 0),
+        ("high_watermark", "int64", (4, 18), 0),
+        ("last_stable_offset", "int64", (4, 18), -1, True),
+        ("log_start_offset", "int64", (5, 18), -1, True),
+        ("diverging_epoch", "EpochEndOffset", (12, 18), (), False, (0, -1), (12, 18), 0),
+        ("current_leader", "LeaderIdAndEpoch", (12, 18), (), False, (0, -1), (12, 18), 1),
+        ("snapshot_id", "SnapshotId", (12, 18), (), False, (0, -1), (12, 18), 2),
+        ("aborted_transactions", "[]AbortedTransaction", (4, 18), (), True, (4, 18)),
+        ("preferred_read_replica", "int32", (11, 18), -1),
+        ("records", "records", (4, 18), b'', False, (4, 18)),
+    )),
+    ("FetchableTopicResponse", (
+        ("topic", "string", (4, 12), "", True),
+        ("topic_id", "uuid", (13, 18), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]PartitionData", (4, 18), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (16, 18), 0),
+        ("host", "string", (16, 18), ""),
+        ("port", "int32", (16, 18), 0),
+        ("rack", "string", (16, 18), None, False, (16, 18)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -516,3 +517,29 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[FetchSnapshotRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[FetchSnapshotRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("FetchSnapshotRequest", (
+        ("cluster_id", "string", (0, 1), None, False, (0, 1), (0, 1), 0),
+        ("replica_id", "int32", (0, 1), -1),
+        ("max_bytes", "int32", (0, 1), 2147483647),
+        ("topics", "[]TopicSnapshot", (0, 1), ()),
+    )),
+    ("SnapshotId", (
+        ("end_offset", "int64", (0, 1), 0),
+        ("epoch", "int32", (0, 1), 0),
+    )),
+    ("PartitionSnapshot", (
+        ("partition", "int32", (0, 1), 0),
+        ("current_leader_epoch", "int32", (0, 1), 0),
+        ("snapshot_id", "SnapshotId", (0, 1), ()),
+        ("position", "int64", (0, 1), 0),
+        ("replica_directory_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True, (0, -1), (1, 1), 0),
+    )),
+    ("TopicSnapshot", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "[]PartitionSnapshot", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -621,3 +622,40 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[FetchSnapshotResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[FetchSnapshotResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("FetchSnapshotResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0, True),
+        ("error_code", "int16", (0, 1), 0),
+        ("topics", "[]TopicSnapshot", (0, 1), ()),
+        ("node_endpoints", "[]NodeEndpoint", (1, 1), (), False, (0, -1), (1, 1), 0),
+    )),
+    ("SnapshotId", (
+        ("end_offset", "int64", (0, 1), 0),
+        ("epoch", "int32", (0, 1), 0),
+    )),
+    ("LeaderIdAndEpoch", (
+        ("leader_id", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+    )),
+    ("PartitionSnapshot", (
+        ("index", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("snapshot_id", "SnapshotId", (0, 1), ()),
+        ("current_leader", "LeaderIdAndEpoch", (0, 1), (), False, (0, -1), (0, 1), 0),
+        ("size", "int64", (0, 1), 0),
+        ("position", "int64", (0, 1), 0),
+        ("unaligned_records", "records", (0, 1), b''),
+    )),
+    ("TopicSnapshot", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "[]PartitionSnapshot", (0, 1), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (1, 1), 0),
+        ("host", "string", (1, 1), ""),
+        ("port", "uint16", (1, 1), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

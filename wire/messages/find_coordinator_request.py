@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -240,3 +241,13 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[FindCoordinatorRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}
+
+_FIELDS = (
+    ("FindCoordinatorRequest", (
+        ("key", "string", (0, 3), ""),
+        ("key_type", "int8", (1, 6), 0),
+        ("coordinator_keys", "[]string", (4, 6), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -375,3 +376,25 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[FindCoordinatorResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}
+
+_FIELDS = (
+    ("FindCoordinatorResponse", (
+        ("throttle_time_ms", "int32", (1, 6), 0, True),
+        ("error_code", "int16", (0, 3), 0),
+        ("error_message", "string", (1, 3), "", True, (1, 3)),
+        ("node_id", "int32", (0, 3), 0),
+        ("host", "string", (0, 3), ""),
+        ("port", "int32", (0, 3), 0),
+        ("coordinators", "[]Coordinator", (4, 6), ()),
+    )),
+    ("Coordinator", (
+        ("key", "string", (4, 6), ""),
+        ("node_id", "int32", (4, 6), 0),
+        ("host", "string", (4, 6), ""),
+        ("port", "int32", (4, 6), 0),
+        ("error_code", "int16", (4, 6), 0),
+        ("error_message", "string", (4, 6), "", True, (4, 6)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

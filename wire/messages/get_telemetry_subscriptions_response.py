@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -178,3 +179,19 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[GetTelemetrySubscriptionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[GetTelemetrySubscriptionsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("GetTelemetrySubscriptionsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("client_instance_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("subscription_id", "int32", (0, 0), 0),
+        ("accepted_compression_types", "[]int8", (0, 0), ()),
+        ("push_interval_ms", "int32", (0, 0), 0),
+        ("telemetry_max_bytes", "int32", (0, 0), 0),
+        ("delta_temporality", "bool", (0, 0), False),
+        ("requested_metrics", "[]string", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -244,3 +245,14 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[HeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4}
+
+_FIELDS = (
+    ("HeartbeatRequest", (
+        ("group_id", "string", (0, 4), ""),
+        ("generation_id", "int32", (0, 4), 0),
+        ("member_id", "string", (0, 4), ""),
+        ("group_instance_id", "string", (3, 4), None, False, (3, 4)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

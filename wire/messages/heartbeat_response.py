@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -129,3 +130,12 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[HeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4}
+
+_FIELDS = (
+    ("HeartbeatResponse", (
+        ("throttle_time_ms", "int32", (1, 4), 0, True),
+        ("error_code", "int16", (0, 4), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -359,3 +360,22 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[IncrementalAlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[IncrementalAlterConfigsRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("IncrementalAlterConfigsRequest", (
+        ("resources", "[]AlterConfigsResource", (0, 1), ()),
+        ("validate_only", "bool", (0, 1), False),
+    )),
+    ("AlterableConfig", (
+        ("name", "string", (0, 1), ""),
+        ("config_operation", "int8", (0, 1), 0),
+        ("value", "string", (0, 1), "", False, (0, 1)),
+    )),
+    ("AlterConfigsResource", (
+        ("resource_type", "int8", (0, 1), 0),
+        ("resource_name", "string", (0, 1), ""),
+        ("configs", "[]AlterableConfig", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

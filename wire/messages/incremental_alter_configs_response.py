@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -263,3 +264,18 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[IncrementalAlterConfigsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[IncrementalAlterConfigsResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("IncrementalAlterConfigsResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("responses", "[]AlterConfigsResourceResponse", (0, 1), ()),
+    )),
+    ("AlterConfigsResourceResponse", (
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), "", False, (0, 1)),
+        ("resource_type", "int8", (0, 1), 0),
+        ("resource_name", "string", (0, 1), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -284,3 +285,16 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[InitProducerIdRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
+
+_FIELDS = (
+    ("InitProducerIdRequest", (
+        ("transactional_id", "string", (0, 6), "", False, (0, 6)),
+        ("transaction_timeout_ms", "int32", (0, 6), 0),
+        ("producer_id", "int64", (3, 6), -1),
+        ("producer_epoch", "int16", (3, 6), -1),
+        ("enable2_pc", "bool", (6, 6), False),
+        ("keep_prepared_txn", "bool", (6, 6), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

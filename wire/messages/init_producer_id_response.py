@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -155,3 +156,16 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[InitProducerIdResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6}
+
+_FIELDS = (
+    ("InitProducerIdResponse", (
+        ("throttle_time_ms", "int32", (0, 6), 0, True),
+        ("error_code", "int16", (0, 6), 0),
+        ("producer_id", "int64", (0, 6), -1),
+        ("producer_epoch", "int16", (0, 6), 0),
+        ("ongoing_txn_producer_id", "int64", (6, 6), -1),
+        ("ongoing_txn_producer_epoch", "int16", (6, 6), -1),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

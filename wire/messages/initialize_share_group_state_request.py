@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -239,3 +240,21 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[InitializeShareGroupStateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[InitializeShareGroupStateRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("InitializeShareGroupStateRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("topics", "[]InitializeStateData", (0, 0), ()),
+    )),
+    ("PartitionData", (
+        ("partition", "int32", (0, 0), 0),
+        ("state_epoch", "int32", (0, 0), 0),
+        ("start_offset", "int64", (0, 0), 0),
+    )),
+    ("InitializeStateData", (
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -687,3 +688,22 @@ def _write_v8(m):
 
 _READ: dict[int, Callable[..., tuple[JoinGroupRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v1, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8}
 _WRITE: dict[int, Callable[[JoinGroupRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v1, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8}
+
+_FIELDS = (
+    ("JoinGroupRequest", (
+        ("group_id", "string", (0, 9), ""),
+        ("session_timeout_ms", "int32", (0, 9), 0),
+        ("rebalance_timeout_ms", "int32", (1, 9), -1, True),
+        ("member_id", "string", (0, 9), ""),
+        ("group_instance_id", "string", (5, 9), None, False, (5, 9)),
+        ("protocol_type", "string", (0, 9), ""),
+        ("protocols", "[]JoinGroupRequestProtocol", (0, 9), ()),
+        ("reason", "string", (8, 9), None, True, (8, 9)),
+    )),
+    ("JoinGroupRequestProtocol", (
+        ("name", "string", (0, 9), ""),
+        ("metadata", "bytes", (0, 9), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -869,3 +870,24 @@ def _write_v9(m):
 
 _READ: dict[int, Callable[..., tuple[JoinGroupResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v7, 9: _read_v9}
 _WRITE: dict[int, Callable[[JoinGroupResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v7, 9: _write_v9}
+
+_FIELDS = (
+    ("JoinGroupResponse", (
+        ("throttle_time_ms", "int32", (2, 9), 0, True),
+        ("error_code", "int16", (0, 9), 0),
+        ("generation_id", "int32", (0, 9), -1),
+        ("protocol_type", "string", (7, 9), None, True, (7, 9)),
+        ("protocol_name", "string", (0, 9), "", False, (7, 9)),
+        ("leader", "string", (0, 9), ""),
+        ("skip_assignment", "bool", (9, 9), False),
+        ("member_id", "string", (0, 9), ""),
+        ("members", "[]JoinGroupResponseMember", (0, 9), ()),
+    )),
+    ("JoinGroupResponseMember", (
+        ("member_id", "string", (0, 9), ""),
+        ("group_instance_id", "string", (5, 9), None, True, (5, 9)),
+        ("metadata", "bytes", (0, 9), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

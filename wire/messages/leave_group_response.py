@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -296,3 +297,18 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[LeaveGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[LeaveGroupResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4}
+
+_FIELDS = (
+    ("LeaveGroupResponse", (
+        ("throttle_time_ms", "int32", (1, 5), 0, True),
+        ("error_code", "int16", (0, 5), 0),
+        ("members", "[]MemberResponse", (3, 5), ()),
+    )),
+    ("MemberResponse", (
+        ("member_id", "string", (3, 5), ""),
+        ("group_instance_id", "string", (3, 5), "", False, (3, 5)),
+        ("error_code", "int16", (3, 5), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

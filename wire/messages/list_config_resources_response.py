@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -231,3 +232,17 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ListConfigResourcesResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ListConfigResourcesResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("ListConfigResourcesResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("config_resources", "[]ConfigResource", (0, 1), ()),
+    )),
+    ("ConfigResource", (
+        ("resource_name", "string", (0, 1), ""),
+        ("resource_type", "int8", (1, 1), 16, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

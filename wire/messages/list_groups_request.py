@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -257,3 +258,12 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[ListGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[ListGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}
+
+_FIELDS = (
+    ("ListGroupsRequest", (
+        ("states_filter", "[]string", (4, 5), ()),
+        ("types_filter", "[]string", (5, 5), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

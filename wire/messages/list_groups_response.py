@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -487,3 +488,19 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[ListGroupsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[ListGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v5}
+
+_FIELDS = (
+    ("ListGroupsResponse", (
+        ("throttle_time_ms", "int32", (1, 5), 0, True),
+        ("error_code", "int16", (0, 5), 0),
+        ("groups", "[]ListedGroup", (0, 5), ()),
+    )),
+    ("ListedGroup", (
+        ("group_id", "string", (0, 5), ""),
+        ("protocol_type", "string", (0, 5), ""),
+        ("group_state", "string", (4, 5), "", True),
+        ("group_type", "string", (5, 5), "", True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

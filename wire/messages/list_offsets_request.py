@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -576,3 +577,23 @@ def _write_v10(m):
 
 _READ: dict[int, Callable[..., tuple[ListOffsetsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}
 _WRITE: dict[int, Callable[[ListOffsetsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v10, 11: _write_v10}
+
+_FIELDS = (
+    ("ListOffsetsRequest", (
+        ("replica_id", "int32", (1, 11), 0),
+        ("isolation_level", "int8", (2, 11), 0),
+        ("topics", "[]ListOffsetsTopic", (1, 11), ()),
+        ("timeout_ms", "int32", (10, 11), 0, True),
+    )),
+    ("ListOffsetsPartition", (
+        ("partition_index", "int32", (1, 11), 0),
+        ("current_leader_epoch", "int32", (4, 11), -1, True),
+        ("timestamp", "int64", (1, 11), 0),
+    )),
+    ("ListOffsetsTopic", (
+        ("name", "string", (1, 11), ""),
+        ("partitions", "[]ListOffsetsPartition", (1, 11), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -471,3 +472,23 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[ListOffsetsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v6, 11: _read_v6}
 _WRITE: dict[int, Callable[[ListOffsetsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v6, 11: _write_v6}
+
+_FIELDS = (
+    ("ListOffsetsResponse", (
+        ("throttle_time_ms", "int32", (2, 11), 0, True),
+        ("topics", "[]ListOffsetsTopicResponse", (1, 11), ()),
+    )),
+    ("ListOffsetsPartitionResponse", (
+        ("partition_index", "int32", (1, 11), 0),
+        ("error_code", "int16", (1, 11), 0),
+        ("timestamp", "int64", (1, 11), -1),
+        ("offset", "int64", (1, 11), -1),
+        ("leader_epoch", "int32", (4, 11), -1),
+    )),
+    ("ListOffsetsTopicResponse", (
+        ("name", "string", (1, 11), ""),
+        ("partitions", "[]ListOffsetsPartitionResponse", (1, 11), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -200,3 +201,16 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ListPartitionReassignmentsRequest", (
+        ("timeout_ms", "int32", (0, 0), 60000),
+        ("topics", "[]ListPartitionReassignmentsTopics", (0, 0), None, False, (0, 0)),
+    )),
+    ("ListPartitionReassignmentsTopics", (
+        ("name", "string", (0, 0), ""),
+        ("partition_indexes", "[]int32", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -318,3 +319,24 @@ def _write_v0(m):
 _shapes_0 = Shapes(_OngoingPartitionReassignment, (("partition_index", "i"), ("replicas", "[]i"), ("adding_replicas", "[]i"), ("removing_replicas", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ListPartitionReassignmentsResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), "", False, (0, 0)),
+        ("topics", "[]OngoingTopicReassignment", (0, 0), ()),
+    )),
+    ("OngoingPartitionReassignment", (
+        ("partition_index", "int32", (0, 0), 0),
+        ("replicas", "[]int32", (0, 0), ()),
+        ("adding_replicas", "[]int32", (0, 0), ()),
+        ("removing_replicas", "[]int32", (0, 0), ()),
+    )),
+    ("OngoingTopicReassignment", (
+        ("name", "string", (0, 0), ""),
+        ("partitions", "[]OngoingPartitionReassignment", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -337,3 +338,14 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[ListTransactionsRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ListTransactionsRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ListTransactionsRequest", (
+        ("state_filters", "[]string", (0, 2), ()),
+        ("producer_id_filters", "[]int64", (0, 2), ()),
+        ("duration_filter", "int64", (1, 2), -1),
+        ("transactional_id_pattern", "string", (2, 2), None, False, (2, 2)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -215,3 +216,19 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ListTransactionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[ListTransactionsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}
+
+_FIELDS = (
+    ("ListTransactionsResponse", (
+        ("throttle_time_ms", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("unknown_state_filters", "[]string", (0, 2), ()),
+        ("transaction_states", "[]TransactionState", (0, 2), ()),
+    )),
+    ("TransactionState", (
+        ("transactional_id", "string", (0, 2), ""),
+        ("producer_id", "int64", (0, 2), 0),
+        ("transaction_state", "string", (0, 2), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -578,3 +579,18 @@ def _write_v11(m):
 
 _READ: dict[int, Callable[..., tuple[MetadataRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v4, 7: _read_v4, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v11, 13: _read_v11}
 _WRITE: dict[int, Callable[[MetadataRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v4, 7: _write_v4, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v11, 13: _write_v11}
+
+_FIELDS = (
+    ("MetadataRequest", (
+        ("topics", "[]MetadataRequestTopic", (0, 13), (), False, (1, 13)),
+        ("allow_auto_topic_creation", "bool", (4, 13), True),
+        ("include_cluster_authorized_operations", "bool", (8, 10), False),
+        ("include_topic_authorized_operations", "bool", (8, 13), False),
+    )),
+    ("MetadataRequestTopic", (
+        ("topic_id", "uuid", (10, 13), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("name", "string", (0, 13), "", False, (10, 13)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

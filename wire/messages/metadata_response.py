@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -2600,3 +2601,40 @@ def _write_v13(m):
 _shapes_0 = Shapes(_MetadataResponsePartition, (("error_code", "h"), ("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("replica_nodes", "[]i"), ("isr_nodes", "[]i"), ("offline_replicas", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[MetadataResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
 _WRITE: dict[int, Callable[[MetadataResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v12, 13: _write_v13}
+
+_FIELDS = (
+    ("MetadataResponse", (
+        ("throttle_time_ms", "int32", (3, 13), 0, True),
+        ("brokers", "[]MetadataResponseBroker", (0, 13), ()),
+        ("cluster_id", "string", (2, 13), None, True, (2, 13)),
+        ("controller_id", "int32", (1, 13), -1, True),
+        ("topics", "[]MetadataResponseTopic", (0, 13), ()),
+        ("cluster_authorized_operations", "int32", (8, 10), -2147483648),
+        ("error_code", "int16", (13, 13), 0, True),
+    )),
+    ("MetadataResponseBroker", (
+        ("node_id", "int32", (0, 13), 0),
+        ("host", "string", (0, 13), ""),
+        ("port", "int32", (0, 13), 0),
+        ("rack", "string", (1, 13), None, True, (1, 13)),
+    )),
+    ("MetadataResponsePartition", (
+        ("error_code", "int16", (0, 13), 0),
+        ("partition_index", "int32", (0, 13), 0),
+        ("leader_id", "int32", (0, 13), 0),
+        ("leader_epoch", "int32", (7, 13), -1, True),
+        ("replica_nodes", "[]int32", (0, 13), ()),
+        ("isr_nodes", "[]int32", (0, 13), ()),
+        ("offline_replicas", "[]int32", (5, 13), (), True),
+    )),
+    ("MetadataResponseTopic", (
+        ("error_code", "int16", (0, 13), 0),
+        ("name", "string", (0, 13), "", False, (12, 13)),
+        ("topic_id", "uuid", (10, 13), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("is_internal", "bool", (1, 13), False, True),
+        ("partitions", "[]MetadataResponsePartition", (0, 13), ()),
+        ("topic_authorized_operations", "int32", (8, 13), -2147483648),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -895,3 +896,27 @@ def _write_v10(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetCommitRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v8, 10: _write_v10}
+
+_FIELDS = (
+    ("OffsetCommitRequest", (
+        ("group_id", "string", (2, 10), ""),
+        ("generation_id_or_member_epoch", "int32", (2, 10), -1, True),
+        ("member_id", "string", (2, 10), "", True),
+        ("group_instance_id", "string", (7, 10), None, False, (7, 10)),
+        ("retention_time_ms", "int64", (2, 4), -1, True),
+        ("topics", "[]OffsetCommitRequestTopic", (2, 10), ()),
+    )),
+    ("OffsetCommitRequestPartition", (
+        ("partition_index", "int32", (2, 10), 0),
+        ("committed_offset", "int64", (2, 10), 0),
+        ("committed_leader_epoch", "int32", (6, 10), -1, True),
+        ("committed_metadata", "string", (2, 10), "", False, (2, 10)),
+    )),
+    ("OffsetCommitRequestTopic", (
+        ("name", "string", (2, 9), "", True),
+        ("topic_id", "uuid", (10, 10), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]OffsetCommitRequestPartition", (2, 10), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

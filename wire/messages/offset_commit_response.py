@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -480,3 +481,21 @@ def _write_v10(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetCommitResponse, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitResponse], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v8, 9: _write_v8, 10: _write_v10}
+
+_FIELDS = (
+    ("OffsetCommitResponse", (
+        ("throttle_time_ms", "int32", (3, 10), 0, True),
+        ("topics", "[]OffsetCommitResponseTopic", (2, 10), ()),
+    )),
+    ("OffsetCommitResponsePartition", (
+        ("partition_index", "int32", (2, 10), 0),
+        ("error_code", "int16", (2, 10), 0),
+    )),
+    ("OffsetCommitResponseTopic", (
+        ("name", "string", (2, 9), "", True),
+        ("topic_id", "uuid", (10, 10), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]OffsetCommitResponsePartition", (2, 10), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -206,3 +207,19 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetDeleteRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[OffsetDeleteRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("OffsetDeleteRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("topics", "[]OffsetDeleteRequestTopic", (0, 0), ()),
+    )),
+    ("OffsetDeleteRequestPartition", (
+        ("partition_index", "int32", (0, 0), 0),
+    )),
+    ("OffsetDeleteRequestTopic", (
+        ("name", "string", (0, 0), ""),
+        ("partitions", "[]OffsetDeleteRequestPartition", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -988,3 +989,29 @@ def _write_v10(m):
 _shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", ""),))
 _READ: dict[int, Callable[..., tuple[OffsetFetchRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10}
+
+_FIELDS = (
+    ("OffsetFetchRequest", (
+        ("group_id", "string", (1, 7), ""),
+        ("topics", "[]OffsetFetchRequestTopic", (1, 7), (), False, (2, 7)),
+        ("groups", "[]OffsetFetchRequestGroup", (8, 10), ()),
+        ("require_stable", "bool", (7, 10), False),
+    )),
+    ("OffsetFetchRequestTopic", (
+        ("name", "string", (1, 7), ""),
+        ("partition_indexes", "[]int32", (1, 7), ()),
+    )),
+    ("OffsetFetchRequestTopics", (
+        ("name", "string", (8, 9), "", True),
+        ("topic_id", "uuid", (10, 10), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partition_indexes", "[]int32", (8, 10), ()),
+    )),
+    ("OffsetFetchRequestGroup", (
+        ("group_id", "string", (8, 10), ""),
+        ("member_id", "string", (9, 10), None, True, (9, 10)),
+        ("member_epoch", "int32", (9, 10), -1, True),
+        ("topics", "[]OffsetFetchRequestTopics", (8, 10), (), False, (8, 10)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

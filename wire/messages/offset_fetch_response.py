@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -996,3 +997,42 @@ def _write_v10(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetFetchResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8, 10: _write_v10}
+
+_FIELDS = (
+    ("OffsetFetchResponse", (
+        ("throttle_time_ms", "int32", (3, 10), 0, True),
+        ("topics", "[]OffsetFetchResponseTopic", (1, 7), ()),
+        ("error_code", "int16", (2, 7), 0, True),
+        ("groups", "[]OffsetFetchResponseGroup", (8, 10), ()),
+    )),
+    ("OffsetFetchResponsePartition", (
+        ("partition_index", "int32", (1, 7), 0),
+        ("committed_offset", "int64", (1, 7), 0),
+        ("committed_leader_epoch", "int32", (5, 7), -1, True),
+        ("metadata", "string", (1, 7), "", False, (1, 7)),
+        ("error_code", "int16", (1, 7), 0),
+    )),
+    ("OffsetFetchResponseTopic", (
+        ("name", "string", (1, 7), ""),
+        ("partitions", "[]OffsetFetchResponsePartition", (1, 7), ()),
+    )),
+    ("OffsetFetchResponsePartitions", (
+        ("partition_index", "int32", (8, 10), 0),
+        ("committed_offset", "int64", (8, 10), 0),
+        ("committed_leader_epoch", "int32", (8, 10), -1, True),
+        ("metadata", "string", (8, 10), "", False, (8, 10)),
+        ("error_code", "int16", (8, 10), 0),
+    )),
+    ("OffsetFetchResponseTopics", (
+        ("name", "string", (8, 9), "", True),
+        ("topic_id", "uuid", (10, 10), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]OffsetFetchResponsePartitions", (8, 10), ()),
+    )),
+    ("OffsetFetchResponseGroup", (
+        ("group_id", "string", (8, 10), ""),
+        ("topics", "[]OffsetFetchResponseTopics", (8, 10), ()),
+        ("error_code", "int16", (8, 10), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -385,3 +386,21 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochRequest, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochRequest], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v4}
+
+_FIELDS = (
+    ("OffsetForLeaderEpochRequest", (
+        ("replica_id", "int32", (3, 4), -2, True),
+        ("topics", "[]OffsetForLeaderTopic", (2, 4), ()),
+    )),
+    ("OffsetForLeaderPartition", (
+        ("partition", "int32", (2, 4), 0),
+        ("current_leader_epoch", "int32", (2, 4), -1, True),
+        ("leader_epoch", "int32", (2, 4), 0),
+    )),
+    ("OffsetForLeaderTopic", (
+        ("topic", "string", (2, 4), ""),
+        ("partitions", "[]OffsetForLeaderPartition", (2, 4), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

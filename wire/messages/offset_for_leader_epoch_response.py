@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -315,3 +316,22 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v4}
+
+_FIELDS = (
+    ("OffsetForLeaderEpochResponse", (
+        ("throttle_time_ms", "int32", (2, 4), 0, True),
+        ("topics", "[]OffsetForLeaderTopicResult", (2, 4), ()),
+    )),
+    ("EpochEndOffset", (
+        ("error_code", "int16", (2, 4), 0),
+        ("partition", "int32", (2, 4), 0),
+        ("leader_epoch", "int32", (2, 4), -1, True),
+        ("end_offset", "int64", (2, 4), -1),
+    )),
+    ("OffsetForLeaderTopicResult", (
+        ("topic", "string", (2, 4), ""),
+        ("partitions", "[]EpochEndOffset", (2, 4), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -497,3 +498,23 @@ def _write_v13(m):
 
 _READ: dict[int, Callable[..., tuple[ProduceRequest, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v3, 9: _read_v9, 10: _read_v9, 11: _read_v9, 12: _read_v9, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceRequest], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v3, 9: _write_v9, 10: _write_v9, 11: _write_v9, 12: _write_v9, 13: _write_v13}
+
+_FIELDS = (
+    ("ProduceRequest", (
+        ("transactional_id", "string", (3, 13), None, False, (3, 13)),
+        ("acks", "int16", (3, 13), 0),
+        ("timeout_ms", "int32", (3, 13), 0),
+        ("topic_data", "[]TopicProduceData", (3, 13), ()),
+    )),
+    ("PartitionProduceData", (
+        ("index", "int32", (3, 13), 0),
+        ("records", "records", (3, 13), b'', False, (3, 13)),
+    )),
+    ("TopicProduceData", (
+        ("name", "string", (3, 12), "", True),
+        ("topic_id", "uuid", (13, 13), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partition_data", "[]PartitionProduceData", (3, 13), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

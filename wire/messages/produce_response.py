@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -1312,3 +1313,42 @@ def _write_v13(m):
 
 _READ: dict[int, Callable[..., tuple[ProduceResponse, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v5, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v10, 12: _read_v10, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceResponse], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v5, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v10, 12: _write_v10, 13: _write_v13}
+
+_FIELDS = (
+    ("ProduceResponse", (
+        ("responses", "[]TopicProduceResponse", (3, 13), ()),
+        ("throttle_time_ms", "int32", (3, 13), 0, True),
+        ("node_endpoints", "[]NodeEndpoint", (10, 13), (), False, (0, -1), (10, 13), 0),
+    )),
+    ("BatchIndexAndErrorMessage", (
+        ("batch_index", "int32", (8, 13), 0),
+        ("batch_index_error_message", "string", (8, 13), None, False, (8, 13)),
+    )),
+    ("LeaderIdAndEpoch", (
+        ("leader_id", "int32", (10, 13), -1),
+        ("leader_epoch", "int32", (10, 13), -1),
+    )),
+    ("PartitionProduceResponse", (
+        ("index", "int32", (3, 13), 0),
+        ("error_code", "int16", (3, 13), 0),
+        ("base_offset", "int64", (3, 13), 0),
+        ("log_append_time_ms", "int64", (3, 13), -1, True),
+        ("log_start_offset", "int64", (5, 13), -1, True),
+        ("record_errors", "[]BatchIndexAndErrorMessage", (8, 13), (), True),
+        ("error_message", "string", (8, 13), None, True, (8, 13)),
+        ("current_leader", "LeaderIdAndEpoch", (10, 13), (), False, (0, -1), (10, 13), 0),
+    )),
+    ("TopicProduceResponse", (
+        ("name", "string", (3, 12), "", True),
+        ("topic_id", "uuid", (13, 13), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partition_responses", "[]PartitionProduceResponse", (3, 13), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (10, 13), 0),
+        ("host", "string", (10, 13), ""),
+        ("port", "int32", (10, 13), 0),
+        ("rack", "string", (10, 13), None, False, (10, 13)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -125,3 +126,15 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[PushTelemetryRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[PushTelemetryRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("PushTelemetryRequest", (
+        ("client_instance_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("subscription_id", "int32", (0, 0), 0),
+        ("terminating", "bool", (0, 0), False),
+        ("compression_type", "int8", (0, 0), 0),
+        ("metrics", "bytes", (0, 0), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -236,3 +237,20 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ReadShareGroupStateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ReadShareGroupStateRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("topics", "[]ReadStateData", (0, 0), ()),
+    )),
+    ("PartitionData", (
+        ("partition", "int32", (0, 0), 0),
+        ("leader_epoch", "int32", (0, 0), 0),
+    )),
+    ("ReadStateData", (
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -309,3 +310,29 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ReadShareGroupStateResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ReadShareGroupStateResponse", (
+        ("results", "[]ReadStateResult", (0, 0), ()),
+    )),
+    ("StateBatch", (
+        ("first_offset", "int64", (0, 0), 0),
+        ("last_offset", "int64", (0, 0), 0),
+        ("delivery_state", "int8", (0, 0), 0),
+        ("delivery_count", "int16", (0, 0), 0),
+    )),
+    ("PartitionResult", (
+        ("partition", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("error_message", "string", (0, 0), None, False, (0, 0)),
+        ("state_epoch", "int32", (0, 0), 0),
+        ("start_offset", "int64", (0, 0), 0),
+        ("state_batches", "[]StateBatch", (0, 0), ()),
+    )),
+    ("ReadStateResult", (
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionResult", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -236,3 +237,20 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ReadShareGroupStateSummaryRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateSummaryRequest], bytes]] = {0: _write_v0, 1: _write_v0}
+
+_FIELDS = (
+    ("ReadShareGroupStateSummaryRequest", (
+        ("group_id", "string", (0, 1), ""),
+        ("topics", "[]ReadStateSummaryData", (0, 1), ()),
+    )),
+    ("PartitionData", (
+        ("partition", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+    )),
+    ("ReadStateSummaryData", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

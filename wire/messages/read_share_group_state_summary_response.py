@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -345,3 +346,24 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ReadShareGroupStateSummaryResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ReadShareGroupStateSummaryResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("ReadShareGroupStateSummaryResponse", (
+        ("results", "[]ReadStateSummaryResult", (0, 1), ()),
+    )),
+    ("PartitionResult", (
+        ("partition", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+        ("state_epoch", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+        ("start_offset", "int64", (0, 1), 0),
+        ("delivery_complete_count", "int32", (1, 1), -1, True),
+    )),
+    ("ReadStateSummaryResult", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionResult", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -146,3 +147,12 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[RenewDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[RenewDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("RenewDelegationTokenRequest", (
+        ("hmac", "bytes", (1, 2), b''),
+        ("renew_period_ms", "int64", (1, 2), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -144,3 +145,14 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[RequestHeader, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[RequestHeader], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("RequestHeader", (
+        ("request_api_key", "int16", (1, 2), 0),
+        ("request_api_version", "int16", (1, 2), 0),
+        ("correlation_id", "int32", (1, 2), 0),
+        ("client_id", "string", (1, 2), "", False, (1, 2), (0, -1), -1, (0, -1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

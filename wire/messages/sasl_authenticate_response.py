@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -229,3 +230,14 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[SaslAuthenticateResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[SaslAuthenticateResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("SaslAuthenticateResponse", (
+        ("error_code", "int16", (0, 2), 0),
+        ("error_message", "string", (0, 2), "", False, (0, 2)),
+        ("auth_bytes", "bytes", (0, 2), b''),
+        ("session_lifetime_ms", "int64", (1, 2), 0, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

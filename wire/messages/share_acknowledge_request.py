@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -521,3 +522,28 @@ def _write_v2(m):
 _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
 _READ: dict[int, Callable[..., tuple[ShareAcknowledgeRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareAcknowledgeRequest], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ShareAcknowledgeRequest", (
+        ("group_id", "string", (1, 2), None, False, (1, 2)),
+        ("member_id", "string", (1, 2), "", False, (1, 2)),
+        ("share_session_epoch", "int32", (1, 2), 0),
+        ("is_renew_ack", "bool", (2, 2), False),
+        ("topics", "[]AcknowledgeTopic", (1, 2), ()),
+    )),
+    ("AcknowledgementBatch", (
+        ("first_offset", "int64", (1, 2), 0),
+        ("last_offset", "int64", (1, 2), 0),
+        ("acknowledge_types", "[]int8", (1, 2), ()),
+    )),
+    ("AcknowledgePartition", (
+        ("partition_index", "int32", (1, 2), 0),
+        ("acknowledgement_batches", "[]AcknowledgementBatch", (1, 2), ()),
+    )),
+    ("AcknowledgeTopic", (
+        ("topic_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]AcknowledgePartition", (1, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

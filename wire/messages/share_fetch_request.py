@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -680,3 +681,40 @@ _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset"
 _shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[ShareFetchRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("ShareFetchRequest", (
+        ("group_id", "string", (1, 2), None, False, (1, 2)),
+        ("member_id", "string", (1, 2), "", False, (1, 2)),
+        ("share_session_epoch", "int32", (1, 2), 0),
+        ("max_wait_ms", "int32", (1, 2), 0),
+        ("min_bytes", "int32", (1, 2), 0),
+        ("max_bytes", "int32", (1, 2), 2147483647),
+        ("max_records", "int32", (1, 2), 0),
+        ("batch_size", "int32", (1, 2), 0),
+        ("share_acquire_mode", "int8", (2, 2), 0, True),
+        ("is_renew_ack", "bool", (2, 2), False),
+        ("topics", "[]FetchTopic", (1, 2), ()),
+        ("forgotten_topics_data", "[]ForgottenTopic", (1, 2), ()),
+    )),
+    ("AcknowledgementBatch", (
+        ("first_offset", "int64", (1, 2), 0),
+        ("last_offset", "int64", (1, 2), 0),
+        ("acknowledge_types", "[]int8", (1, 2), ()),
+    )),
+    ("FetchPartition", (
+        ("partition_index", "int32", (1, 2), 0),
+        ("partition_max_bytes", "int32", (0, -1), 0),
+        ("acknowledgement_batches", "[]AcknowledgementBatch", (1, 2), ()),
+    )),
+    ("FetchTopic", (
+        ("topic_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]FetchPartition", (1, 2), ()),
+    )),
+    ("ForgottenTopic", (
+        ("topic_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]int32", (1, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

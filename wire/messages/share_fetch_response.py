@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -501,3 +502,45 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ShareFetchResponse, int]]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[ShareFetchResponse], bytes]] = {1: _write_v1, 2: _write_v1}
+
+_FIELDS = (
+    ("ShareFetchResponse", (
+        ("throttle_time_ms", "int32", (1, 2), 0),
+        ("error_code", "int16", (1, 2), 0),
+        ("error_message", "string", (1, 2), None, False, (1, 2)),
+        ("acquisition_lock_timeout_ms", "int32", (1, 2), 0),
+        ("responses", "[]ShareFetchableTopicResponse", (1, 2), ()),
+        ("node_endpoints", "[]NodeEndpoint", (1, 2), ()),
+    )),
+    ("LeaderIdAndEpoch", (
+        ("leader_id", "int32", (1, 2), 0),
+        ("leader_epoch", "int32", (1, 2), 0),
+    )),
+    ("AcquiredRecords", (
+        ("first_offset", "int64", (1, 2), 0),
+        ("last_offset", "int64", (1, 2), 0),
+        ("delivery_count", "int16", (1, 2), 0),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (1, 2), 0),
+        ("error_code", "int16", (1, 2), 0),
+        ("error_message", "string", (1, 2), None, False, (1, 2)),
+        ("acknowledge_error_code", "int16", (1, 2), 0),
+        ("acknowledge_error_message", "string", (1, 2), None, False, (1, 2)),
+        ("current_leader", "LeaderIdAndEpoch", (1, 2), ()),
+        ("records", "records", (1, 2), b''),
+        ("acquired_records", "[]AcquiredRecords", (1, 2), ()),
+    )),
+    ("ShareFetchableTopicResponse", (
+        ("topic_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (1, 2), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (1, 2), 0),
+        ("host", "string", (1, 2), ""),
+        ("port", "int32", (1, 2), 0),
+        ("rack", "string", (1, 2), None, False, (1, 2)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

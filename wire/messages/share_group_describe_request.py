@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -135,3 +136,12 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ShareGroupDescribeRequest, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupDescribeRequest], bytes]] = {1: _write_v1}
+
+_FIELDS = (
+    ("ShareGroupDescribeRequest", (
+        ("group_ids", "[]string", (1, 1), ()),
+        ("include_authorized_operations", "bool", (1, 1), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

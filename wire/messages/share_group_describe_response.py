@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -503,3 +504,40 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ShareGroupDescribeResponse, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupDescribeResponse], bytes]] = {1: _write_v1}
+
+_FIELDS = (
+    ("ShareGroupDescribeResponse", (
+        ("throttle_time_ms", "int32", (1, 1), 0),
+        ("groups", "[]DescribedGroup", (1, 1), ()),
+    )),
+    ("TopicPartitions", (
+        ("topic_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("topic_name", "string", (1, 1), ""),
+        ("partitions", "[]int32", (1, 1), ()),
+    )),
+    ("Assignment", (
+        ("topic_partitions", "[]TopicPartitions", (1, 1), ()),
+    )),
+    ("Member", (
+        ("member_id", "string", (1, 1), ""),
+        ("rack_id", "string", (1, 1), None, False, (1, 1)),
+        ("member_epoch", "int32", (1, 1), 0),
+        ("client_id", "string", (1, 1), ""),
+        ("client_host", "string", (1, 1), ""),
+        ("subscribed_topic_names", "[]string", (1, 1), ()),
+        ("assignment", "Assignment", (1, 1), ()),
+    )),
+    ("DescribedGroup", (
+        ("error_code", "int16", (1, 1), 0),
+        ("error_message", "string", (1, 1), None, False, (1, 1)),
+        ("group_id", "string", (1, 1), ""),
+        ("group_state", "string", (1, 1), ""),
+        ("group_epoch", "int32", (1, 1), 0),
+        ("assignment_epoch", "int32", (1, 1), 0),
+        ("assignor_name", "string", (1, 1), ""),
+        ("members", "[]Member", (1, 1), ()),
+        ("authorized_operations", "int32", (1, 1), -2147483648),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -193,3 +194,15 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[ShareGroupHeartbeatRequest, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupHeartbeatRequest], bytes]] = {1: _write_v1}
+
+_FIELDS = (
+    ("ShareGroupHeartbeatRequest", (
+        ("group_id", "string", (1, 1), ""),
+        ("member_id", "string", (1, 1), ""),
+        ("member_epoch", "int32", (1, 1), 0),
+        ("rack_id", "string", (1, 1), None, False, (1, 1)),
+        ("subscribed_topic_names", "[]string", (1, 1), None, False, (1, 1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

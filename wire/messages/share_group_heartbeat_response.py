@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -281,3 +282,24 @@ def _write_v1(m):
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ: dict[int, Callable[..., tuple[ShareGroupHeartbeatResponse, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupHeartbeatResponse], bytes]] = {1: _write_v1}
+
+_FIELDS = (
+    ("ShareGroupHeartbeatResponse", (
+        ("throttle_time_ms", "int32", (1, 1), 0),
+        ("error_code", "int16", (1, 1), 0),
+        ("error_message", "string", (1, 1), None, False, (1, 1)),
+        ("member_id", "string", (1, 1), None, False, (1, 1)),
+        ("member_epoch", "int32", (1, 1), 0),
+        ("heartbeat_interval_ms", "int32", (1, 1), 0),
+        ("assignment", "Assignment", (1, 1), None, False, (1, 1)),
+    )),
+    ("TopicPartitions", (
+        ("topic_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]int32", (1, 1), ()),
+    )),
+    ("Assignment", (
+        ("topic_partitions", "[]TopicPartitions", (1, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -193,3 +194,13 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[StreamsGroupDescribeRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[StreamsGroupDescribeRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("StreamsGroupDescribeRequest", (
+        ("group_ids", "[]string", (0, 1), ()),
+        ("include_authorized_operations", "bool", (0, 1), False),
+        ("include_topology_description", "bool", (1, 1), False),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

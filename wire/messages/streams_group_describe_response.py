@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -3176,3 +3177,102 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[StreamsGroupDescribeResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[StreamsGroupDescribeResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("StreamsGroupDescribeResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("groups", "[]DescribedGroup", (0, 1), ()),
+    )),
+    ("Endpoint", (
+        ("host", "string", (0, 1), ""),
+        ("port", "uint16", (0, 1), 0),
+    )),
+    ("TaskOffset", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("partition", "int32", (0, 1), 0),
+        ("offset", "int64", (0, 1), 0),
+    )),
+    ("Assignment", (
+        ("active_tasks", "[]TaskIds", (0, 1), ()),
+        ("standby_tasks", "[]TaskIds", (0, 1), ()),
+        ("warmup_tasks", "[]TaskIds", (0, 1), ()),
+    )),
+    ("TaskIds", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("KeyValue", (
+        ("key", "string", (0, 1), ""),
+        ("value", "string", (0, 1), ""),
+    )),
+    ("TopicInfo", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "int32", (0, 1), 0),
+        ("replication_factor", "int16", (0, 1), 0),
+        ("topic_configs", "[]KeyValue", (0, 1), ()),
+    )),
+    ("TopologyDescription", (
+        ("subtopologies", "[]TopologyDescriptionSubtopology", (1, 1), ()),
+        ("global_stores", "[]TopologyDescriptionGlobalStore", (1, 1), ()),
+    )),
+    ("TopologyDescriptionSubtopology", (
+        ("subtopology_id", "string", (1, 1), ""),
+        ("nodes", "[]TopologyDescriptionNode", (1, 1), ()),
+    )),
+    ("TopologyDescriptionNode", (
+        ("name", "string", (1, 1), ""),
+        ("node_type", "int8", (1, 1), 0),
+        ("source_topics", "[]string", (1, 1), ()),
+        ("sink_topic", "string", (1, 1), None, False, (1, 1)),
+        ("stores", "[]string", (1, 1), ()),
+        ("successors", "[]string", (1, 1), ()),
+    )),
+    ("TopologyDescriptionGlobalStore", (
+        ("source", "TopologyDescriptionNode", (1, 1), ()),
+        ("processor", "TopologyDescriptionNode", (1, 1), ()),
+    )),
+    ("Subtopology", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("source_topics", "[]string", (0, 1), ()),
+        ("repartition_sink_topics", "[]string", (0, 1), ()),
+        ("state_changelog_topics", "[]TopicInfo", (0, 1), ()),
+        ("repartition_source_topics", "[]TopicInfo", (0, 1), ()),
+    )),
+    ("Topology", (
+        ("epoch", "int32", (0, 1), 0),
+        ("subtopologies", "[]Subtopology", (0, 1), None, False, (0, 1)),
+    )),
+    ("Member", (
+        ("member_id", "string", (0, 1), ""),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("instance_id", "string", (0, 1), None, False, (0, 1)),
+        ("rack_id", "string", (0, 1), None, False, (0, 1)),
+        ("client_id", "string", (0, 1), ""),
+        ("client_host", "string", (0, 1), ""),
+        ("topology_epoch", "int32", (0, 1), 0),
+        ("process_id", "string", (0, 1), ""),
+        ("user_endpoint", "Endpoint", (0, 1), None, False, (0, 1)),
+        ("client_tags", "[]KeyValue", (0, 1), ()),
+        ("task_offsets", "[]TaskOffset", (0, 1), ()),
+        ("task_end_offsets", "[]TaskOffset", (0, 1), ()),
+        ("assignment", "Assignment", (0, 1), ()),
+        ("target_assignment", "Assignment", (0, 1), ()),
+        ("is_classic", "bool", (0, 1), False),
+    )),
+    ("DescribedGroup", (
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+        ("group_id", "string", (0, 1), ""),
+        ("group_state", "string", (0, 1), ""),
+        ("group_epoch", "int32", (0, 1), 0),
+        ("assignment_epoch", "int32", (0, 1), 0),
+        ("topology", "Topology", (0, 1), None, False, (0, 1)),
+        ("members", "[]Member", (0, 1), ()),
+        ("authorized_operations", "int32", (0, 1), -2147483648),
+        ("topology_description", "TopologyDescription", (1, 1), None, False, (1, 1)),
+        ("topology_description_status", "int8", (1, 1), 0),
+        ("assignor_name", "string", (1, 1), None, True, (1, 1)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

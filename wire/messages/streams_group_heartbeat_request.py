@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -1257,3 +1258,68 @@ def _write_v0(m):
 _shapes_0 = Shapes(_CopartitionGroup, (("source_topics", "[]h"), ("source_topic_regex", "[]h"), ("repartition_source_topics", "[]h"),), ())
 _READ: dict[int, Callable[..., tuple[StreamsGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v0}
+
+_FIELDS = (
+    ("StreamsGroupHeartbeatRequest", (
+        ("group_id", "string", (0, 1), ""),
+        ("member_id", "string", (0, 1), ""),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("endpoint_information_epoch", "int32", (0, 1), 0),
+        ("instance_id", "string", (0, 1), None, False, (0, 1)),
+        ("rack_id", "string", (0, 1), None, False, (0, 1)),
+        ("rebalance_timeout_ms", "int32", (0, 1), -1),
+        ("topology", "Topology", (0, 1), None, False, (0, 1)),
+        ("active_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("standby_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("warmup_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("process_id", "string", (0, 1), None, False, (0, 1)),
+        ("user_endpoint", "Endpoint", (0, 1), None, False, (0, 1)),
+        ("client_tags", "[]KeyValue", (0, 1), None, False, (0, 1)),
+        ("task_offsets", "[]TaskOffset", (0, 1), None, False, (0, 1)),
+        ("task_end_offsets", "[]TaskOffset", (0, 1), None, False, (0, 1)),
+        ("shutdown_application", "bool", (0, 1), False),
+    )),
+    ("KeyValue", (
+        ("key", "string", (0, 1), ""),
+        ("value", "string", (0, 1), ""),
+    )),
+    ("TopicInfo", (
+        ("name", "string", (0, 1), ""),
+        ("partitions", "int32", (0, 1), 0),
+        ("replication_factor", "int16", (0, 1), 0),
+        ("topic_configs", "[]KeyValue", (0, 1), ()),
+    )),
+    ("Endpoint", (
+        ("host", "string", (0, 1), ""),
+        ("port", "uint16", (0, 1), 0),
+    )),
+    ("TaskOffset", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("partition", "int32", (0, 1), 0),
+        ("offset", "int64", (0, 1), 0),
+    )),
+    ("TaskIds", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("CopartitionGroup", (
+        ("source_topics", "[]int16", (0, 1), ()),
+        ("source_topic_regex", "[]int16", (0, 1), ()),
+        ("repartition_source_topics", "[]int16", (0, 1), ()),
+    )),
+    ("Subtopology", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("source_topics", "[]string", (0, 1), ()),
+        ("source_topic_regex", "[]string", (0, 1), ()),
+        ("state_changelog_topics", "[]TopicInfo", (0, 1), ()),
+        ("repartition_sink_topics", "[]string", (0, 1), ()),
+        ("repartition_source_topics", "[]TopicInfo", (0, 1), ()),
+        ("copartition_groups", "[]CopartitionGroup", (0, 1), ()),
+    )),
+    ("Topology", (
+        ("epoch", "int32", (0, 1), 0),
+        ("subtopologies", "[]Subtopology", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -1233,3 +1234,47 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[StreamsGroupHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[StreamsGroupHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("StreamsGroupHeartbeatResponse", (
+        ("throttle_time_ms", "int32", (0, 1), 0),
+        ("error_code", "int16", (0, 1), 0),
+        ("error_message", "string", (0, 1), None, False, (0, 1)),
+        ("member_id", "string", (0, 1), ""),
+        ("member_epoch", "int32", (0, 1), 0),
+        ("heartbeat_interval_ms", "int32", (0, 1), 0),
+        ("acceptable_recovery_lag_legacy", "int32", (0, 0), 0),
+        ("task_offset_interval_ms", "int32", (0, 1), 0),
+        ("acceptable_recovery_lag", "int64", (1, 1), -1, True),
+        ("status", "[]Status", (0, 1), (), False, (0, 1)),
+        ("active_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("standby_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("warmup_tasks", "[]TaskIds", (0, 1), None, False, (0, 1)),
+        ("topology_description_required", "bool", (1, 1), False),
+        ("endpoint_information_epoch", "int32", (0, 1), 0),
+        ("partitions_by_user_endpoint", "[]EndpointToPartitions", (0, 1), None, False, (0, 1)),
+    )),
+    ("Status", (
+        ("status_code", "int8", (0, 1), 0),
+        ("status_detail", "string", (0, 1), ""),
+    )),
+    ("TopicPartition", (
+        ("topic", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("TaskIds", (
+        ("subtopology_id", "string", (0, 1), ""),
+        ("partitions", "[]int32", (0, 1), ()),
+    )),
+    ("Endpoint", (
+        ("host", "string", (0, 1), ""),
+        ("port", "uint16", (0, 1), 0),
+    )),
+    ("EndpointToPartitions", (
+        ("user_endpoint", "Endpoint", (0, 1), ()),
+        ("active_partitions", "[]TopicPartition", (0, 1), ()),
+        ("standby_partitions", "[]TopicPartition", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

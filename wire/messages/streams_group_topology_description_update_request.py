@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -718,3 +719,34 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[StreamsGroupTopologyDescriptionUpdateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupTopologyDescriptionUpdateRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("StreamsGroupTopologyDescriptionUpdateRequest", (
+        ("group_id", "string", (0, 0), ""),
+        ("member_id", "string", (0, 0), ""),
+        ("topology_epoch", "int32", (0, 0), 0),
+        ("topology_description", "TopologyDescription", (0, 0), ()),
+    )),
+    ("TopologyDescription", (
+        ("subtopologies", "[]TopologyDescriptionSubtopology", (0, 0), ()),
+        ("global_stores", "[]TopologyDescriptionGlobalStore", (0, 0), ()),
+    )),
+    ("TopologyDescriptionSubtopology", (
+        ("subtopology_id", "string", (0, 0), ""),
+        ("nodes", "[]TopologyDescriptionNode", (0, 0), ()),
+    )),
+    ("TopologyDescriptionNode", (
+        ("name", "string", (0, 0), ""),
+        ("node_type", "int8", (0, 0), 0),
+        ("source_topics", "[]string", (0, 0), ()),
+        ("sink_topic", "string", (0, 0), None, False, (0, 0)),
+        ("stores", "[]string", (0, 0), ()),
+        ("successors", "[]string", (0, 0), ()),
+    )),
+    ("TopologyDescriptionGlobalStore", (
+        ("source", "TopologyDescriptionNode", (0, 0), ()),
+        ("processor", "TopologyDescriptionNode", (0, 0), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

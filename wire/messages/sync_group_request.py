@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -573,3 +574,21 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[SyncGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}
+
+_FIELDS = (
+    ("SyncGroupRequest", (
+        ("group_id", "string", (0, 5), ""),
+        ("generation_id", "int32", (0, 5), 0),
+        ("member_id", "string", (0, 5), ""),
+        ("group_instance_id", "string", (3, 5), None, False, (3, 5)),
+        ("protocol_type", "string", (5, 5), None, True, (5, 5)),
+        ("protocol_name", "string", (5, 5), None, True, (5, 5)),
+        ("assignments", "[]SyncGroupRequestAssignment", (0, 5), ()),
+    )),
+    ("SyncGroupRequestAssignment", (
+        ("member_id", "string", (0, 5), ""),
+        ("assignment", "bytes", (0, 5), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -253,3 +254,15 @@ def _write_v5(m):
 
 _READ: dict[int, Callable[..., tuple[SyncGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5}
+
+_FIELDS = (
+    ("SyncGroupResponse", (
+        ("throttle_time_ms", "int32", (1, 5), 0, True),
+        ("error_code", "int16", (0, 5), 0),
+        ("protocol_type", "string", (5, 5), None, True, (5, 5)),
+        ("protocol_name", "string", (5, 5), None, True, (5, 5)),
+        ("assignment", "bytes", (0, 5), b''),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -711,3 +712,29 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[TxnOffsetCommitRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[TxnOffsetCommitRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
+
+_FIELDS = (
+    ("TxnOffsetCommitRequest", (
+        ("transactional_id", "string", (0, 6), ""),
+        ("group_id", "string", (0, 6), ""),
+        ("producer_id", "int64", (0, 6), 0),
+        ("producer_epoch", "int16", (0, 6), 0),
+        ("generation_id_or_member_epoch", "int32", (3, 6), -1),
+        ("member_id", "string", (3, 6), ""),
+        ("group_instance_id", "string", (3, 6), None, False, (3, 6)),
+        ("topics", "[]TxnOffsetCommitRequestTopic", (0, 6), ()),
+    )),
+    ("TxnOffsetCommitRequestPartition", (
+        ("partition_index", "int32", (0, 6), 0),
+        ("committed_offset", "int64", (0, 6), 0),
+        ("committed_leader_epoch", "int32", (2, 6), -1, True),
+        ("committed_metadata", "string", (0, 6), "", False, (0, 6)),
+    )),
+    ("TxnOffsetCommitRequestTopic", (
+        ("name", "string", (0, 5), "", True),
+        ("topic_id", "uuid", (6, 6), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]TxnOffsetCommitRequestPartition", (0, 6), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

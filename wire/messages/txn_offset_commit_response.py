@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -409,3 +410,21 @@ def _write_v6(m):
 
 _READ: dict[int, Callable[..., tuple[TxnOffsetCommitResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[TxnOffsetCommitResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
+
+_FIELDS = (
+    ("TxnOffsetCommitResponse", (
+        ("throttle_time_ms", "int32", (0, 6), 0),
+        ("topics", "[]TxnOffsetCommitResponseTopic", (0, 6), ()),
+    )),
+    ("TxnOffsetCommitResponsePartition", (
+        ("partition_index", "int32", (0, 6), 0),
+        ("error_code", "int16", (0, 6), 0),
+    )),
+    ("TxnOffsetCommitResponseTopic", (
+        ("name", "string", (0, 5), "", True),
+        ("topic_id", "uuid", (6, 6), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("partitions", "[]TxnOffsetCommitResponsePartition", (0, 6), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -253,3 +254,19 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[UpdateFeaturesRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[UpdateFeaturesRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}
+
+_FIELDS = (
+    ("UpdateFeaturesRequest", (
+        ("timeout_ms", "int32", (0, 2), 60000),
+        ("feature_updates", "[]FeatureUpdateKey", (0, 2), ()),
+        ("validate_only", "bool", (1, 2), False),
+    )),
+    ("FeatureUpdateKey", (
+        ("feature", "string", (0, 2), ""),
+        ("max_version_level", "int16", (0, 2), 0),
+        ("allow_downgrade", "bool", (0, 0), False),
+        ("upgrade_type", "int8", (1, 2), 1),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

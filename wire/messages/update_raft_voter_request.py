@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -252,3 +253,25 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[UpdateRaftVoterRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterRequest], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("UpdateRaftVoterRequest", (
+        ("cluster_id", "string", (0, 0), "", False, (0, 0)),
+        ("current_leader_epoch", "int32", (0, 0), 0),
+        ("voter_id", "int32", (0, 0), 0),
+        ("voter_directory_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("listeners", "[]Listener", (0, 0), ()),
+        ("k_raft_version_feature", "KRaftVersionFeature", (0, 0), ()),
+    )),
+    ("Listener", (
+        ("name", "string", (0, 0), ""),
+        ("host", "string", (0, 0), ""),
+        ("port", "uint16", (0, 0), 0),
+    )),
+    ("KRaftVersionFeature", (
+        ("min_supported_version", "int16", (0, 0), 0),
+        ("max_supported_version", "int16", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -194,3 +195,19 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[UpdateRaftVoterResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterResponse], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("UpdateRaftVoterResponse", (
+        ("throttle_time_ms", "int32", (0, 0), 0),
+        ("error_code", "int16", (0, 0), 0),
+        ("current_leader", "CurrentLeader", (0, 0), (), False, (0, -1), (0, 0), 0),
+    )),
+    ("CurrentLeader", (
+        ("leader_id", "int32", (0, 0), -1),
+        ("leader_epoch", "int32", (0, 0), -1),
+        ("host", "string", (0, 0), ""),
+        ("port", "int32", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

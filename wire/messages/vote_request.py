@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -557,3 +558,27 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[VoteRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[VoteRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("VoteRequest", (
+        ("cluster_id", "string", (0, 2), None, False, (0, 2)),
+        ("voter_id", "int32", (1, 2), -1, True),
+        ("topics", "[]TopicData", (0, 2), ()),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 2), 0),
+        ("replica_epoch", "int32", (0, 2), 0),
+        ("replica_id", "int32", (0, 2), 0),
+        ("replica_directory_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("voter_directory_id", "uuid", (1, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", True),
+        ("last_offset_epoch", "int32", (0, 2), 0),
+        ("last_offset", "int64", (0, 2), 0),
+        ("pre_vote", "bool", (2, 2), False),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 2), ""),
+        ("partitions", "[]PartitionData", (0, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

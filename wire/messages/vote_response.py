@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -467,3 +468,29 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[VoteResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[VoteResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}
+
+_FIELDS = (
+    ("VoteResponse", (
+        ("error_code", "int16", (0, 2), 0),
+        ("topics", "[]TopicData", (0, 2), ()),
+        ("node_endpoints", "[]NodeEndpoint", (1, 2), (), False, (0, -1), (1, 2), 0),
+    )),
+    ("PartitionData", (
+        ("partition_index", "int32", (0, 2), 0),
+        ("error_code", "int16", (0, 2), 0),
+        ("leader_id", "int32", (0, 2), 0),
+        ("leader_epoch", "int32", (0, 2), 0),
+        ("vote_granted", "bool", (0, 2), False),
+    )),
+    ("TopicData", (
+        ("topic_name", "string", (0, 2), ""),
+        ("partitions", "[]PartitionData", (0, 2), ()),
+    )),
+    ("NodeEndpoint", (
+        ("node_id", "int32", (1, 2), 0),
+        ("host", "string", (1, 2), ""),
+        ("port", "uint16", (1, 2), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

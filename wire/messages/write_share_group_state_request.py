@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -441,3 +442,30 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[WriteShareGroupStateRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[WriteShareGroupStateRequest], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("WriteShareGroupStateRequest", (
+        ("group_id", "string", (0, 1), ""),
+        ("topics", "[]WriteStateData", (0, 1), ()),
+    )),
+    ("StateBatch", (
+        ("first_offset", "int64", (0, 1), 0),
+        ("last_offset", "int64", (0, 1), 0),
+        ("delivery_state", "int8", (0, 1), 0),
+        ("delivery_count", "int16", (0, 1), 0),
+    )),
+    ("PartitionData", (
+        ("partition", "int32", (0, 1), 0),
+        ("state_epoch", "int32", (0, 1), 0),
+        ("leader_epoch", "int32", (0, 1), 0),
+        ("start_offset", "int64", (0, 1), 0),
+        ("delivery_complete_count", "int32", (1, 1), -1, True),
+        ("state_batches", "[]StateBatch", (0, 1), ()),
+    )),
+    ("WriteStateData", (
+        ("topic_id", "uuid", (0, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("partitions", "[]PartitionData", (0, 1), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

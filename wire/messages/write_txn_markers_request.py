@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -365,3 +366,23 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[WriteTxnMarkersRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[WriteTxnMarkersRequest], bytes]] = {1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("WriteTxnMarkersRequest", (
+        ("markers", "[]WritableTxnMarker", (1, 2), ()),
+    )),
+    ("WritableTxnMarkerTopic", (
+        ("name", "string", (1, 2), ""),
+        ("partition_indexes", "[]int32", (1, 2), ()),
+    )),
+    ("WritableTxnMarker", (
+        ("producer_id", "int64", (1, 2), 0),
+        ("producer_epoch", "int16", (1, 2), 0),
+        ("transaction_result", "bool", (1, 2), False),
+        ("topics", "[]WritableTxnMarkerTopic", (1, 2), ()),
+        ("coordinator_epoch", "int32", (1, 2), 0),
+        ("transaction_version", "int8", (2, 2), 0, True),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

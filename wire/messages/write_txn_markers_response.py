@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -276,3 +277,23 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[WriteTxnMarkersResponse, int]]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[WriteTxnMarkersResponse], bytes]] = {1: _write_v1, 2: _write_v1}
+
+_FIELDS = (
+    ("WriteTxnMarkersResponse", (
+        ("markers", "[]WritableTxnMarkerResult", (1, 2), ()),
+    )),
+    ("WritableTxnMarkerPartitionResult", (
+        ("partition_index", "int32", (1, 2), 0),
+        ("error_code", "int16", (1, 2), 0),
+    )),
+    ("WritableTxnMarkerTopicResult", (
+        ("name", "string", (1, 2), ""),
+        ("partitions", "[]WritableTxnMarkerPartitionResult", (1, 2), ()),
+    )),
+    ("WritableTxnMarkerResult", (
+        ("producer_id", "int64", (1, 2), 0),
+        ("topics", "[]WritableTxnMarkerTopicResult", (1, 2), ()),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -160,3 +161,18 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[AccessControlEntryRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AccessControlEntryRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("AccessControlEntryRecord", (
+        ("id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("resource_type", "int8", (0, 0), 0),
+        ("resource_name", "string", (0, 0), ""),
+        ("pattern_type", "int8", (0, 0), 0),
+        ("principal", "string", (0, 0), ""),
+        ("host", "string", (0, 0), ""),
+        ("operation", "int8", (0, 0), 0),
+        ("permission_type", "int8", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

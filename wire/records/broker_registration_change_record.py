@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -430,3 +431,16 @@ def _write_v3(m):
 
 _READ: dict[int, Callable[..., tuple[BrokerRegistrationChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}
+
+_FIELDS = (
+    ("BrokerRegistrationChangeRecord", (
+        ("broker_id", "int32", (0, 3), 0),
+        ("broker_epoch", "int64", (0, 3), 0),
+        ("fenced", "int8", (0, 3), 0, False, (0, -1), (0, 3), 0),
+        ("in_controlled_shutdown", "int8", (1, 3), 0, False, (0, -1), (1, 3), 1),
+        ("log_dirs", "[]uuid", (2, 3), (), False, (0, -1), (2, 3), 2),
+        ("cordoned_log_dirs", "[]uuid", (3, 3), None, False, (3, 3), (3, 3), 3),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -201,3 +202,18 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ClientQuotaRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ClientQuotaRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ClientQuotaRecord", (
+        ("entity", "[]EntityData", (0, 0), ()),
+        ("key", "string", (0, 0), ""),
+        ("value", "float64", (0, 0), 0.0),
+        ("remove", "bool", (0, 0), False),
+    )),
+    ("EntityData", (
+        ("entity_type", "string", (0, 0), ""),
+        ("entity_name", "string", (0, 0), "", False, (0, 0)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -150,3 +151,14 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[ConfigRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ConfigRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("ConfigRecord", (
+        ("resource_type", "int8", (0, 0), 0),
+        ("resource_name", "string", (0, 0), ""),
+        ("name", "string", (0, 0), ""),
+        ("value", "string", (0, 0), "", False, (0, 0)),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

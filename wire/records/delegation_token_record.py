@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -179,3 +180,17 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[DelegationTokenRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DelegationTokenRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("DelegationTokenRecord", (
+        ("owner", "string", (0, 0), ""),
+        ("requester", "string", (0, 0), ""),
+        ("renewers", "[]string", (0, 0), ()),
+        ("issue_timestamp", "int64", (0, 0), 0),
+        ("max_timestamp", "int64", (0, 0), 0),
+        ("expiration_timestamp", "int64", (0, 0), 0),
+        ("token_id", "string", (0, 0), ""),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -112,3 +113,12 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[FeatureLevelRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[FeatureLevelRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("FeatureLevelRecord", (
+        ("name", "string", (0, 0), ""),
+        ("feature_level", "int16", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -96,3 +97,12 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[FenceBrokerRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[FenceBrokerRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("FenceBrokerRecord", (
+        ("id", "int32", (0, 0), 0),
+        ("epoch", "int64", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -330,3 +331,18 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[LeaderChangeMessage, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[LeaderChangeMessage], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("LeaderChangeMessage", (
+        ("version", "int16", (0, 1), 0),
+        ("leader_id", "int32", (0, 1), 0),
+        ("voters", "[]Voter", (0, 1), ()),
+        ("granting_voters", "[]Voter", (0, 1), ()),
+    )),
+    ("Voter", (
+        ("voter_id", "int32", (0, 1), 0),
+        ("voter_directory_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -869,3 +870,21 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[PartitionChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("PartitionChangeRecord", (
+        ("partition_id", "int32", (0, 2), -1),
+        ("topic_id", "uuid", (0, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("isr", "[]int32", (0, 2), None, False, (0, 2), (0, 2), 0),
+        ("leader", "int32", (0, 2), -2, False, (0, -1), (0, 2), 1),
+        ("replicas", "[]int32", (0, 2), None, False, (0, 2), (0, 2), 2),
+        ("removing_replicas", "[]int32", (0, 2), None, False, (0, 2), (0, 2), 3),
+        ("adding_replicas", "[]int32", (0, 2), None, False, (0, 2), (0, 2), 4),
+        ("leader_recovery_state", "int8", (0, 2), -1, False, (0, -1), (0, 2), 5),
+        ("directories", "[]uuid", (1, 2), None, False, (1, 2), (1, 2), 8),
+        ("eligible_leader_replicas", "[]int32", (2, 2), None, False, (2, 2), (2, 2), 6),
+        ("last_known_elr", "[]int32", (2, 2), None, False, (2, 2), (2, 2), 7),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

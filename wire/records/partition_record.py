@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     PACKERS,
@@ -656,3 +657,23 @@ def _write_v2(m):
 
 _READ: dict[int, Callable[..., tuple[PartitionRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
+
+_FIELDS = (
+    ("PartitionRecord", (
+        ("partition_id", "int32", (0, 2), -1),
+        ("topic_id", "uuid", (0, 2), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("replicas", "[]int32", (0, 2), ()),
+        ("isr", "[]int32", (0, 2), ()),
+        ("removing_replicas", "[]int32", (0, 2), ()),
+        ("adding_replicas", "[]int32", (0, 2), ()),
+        ("leader", "int32", (0, 2), -1),
+        ("leader_recovery_state", "int8", (0, 2), 0, False, (0, -1), (0, 2), 0),
+        ("leader_epoch", "int32", (0, 2), -1),
+        ("partition_epoch", "int32", (0, 2), -1),
+        ("directories", "[]uuid", (1, 2), ()),
+        ("eligible_leader_replicas", "[]int32", (2, 2), None, False, (2, 2), (2, 2), 1),
+        ("last_known_elr", "[]int32", (2, 2), None, False, (2, 2), (2, 2), 2),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

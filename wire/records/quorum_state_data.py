@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -239,3 +240,20 @@ def _write_v1(m):
 
 _READ: dict[int, Callable[..., tuple[QuorumStateData, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[QuorumStateData], bytes]] = {0: _write_v0, 1: _write_v1}
+
+_FIELDS = (
+    ("QuorumStateData", (
+        ("cluster_id", "string", (0, 0), ""),
+        ("leader_id", "int32", (0, 1), -1),
+        ("leader_epoch", "int32", (0, 1), -1),
+        ("voted_id", "int32", (0, 1), -1),
+        ("voted_directory_id", "uuid", (1, 1), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("applied_offset", "int64", (0, 0), 0),
+        ("current_voters", "[]Voter", (0, 0), (), False, (0, 0)),
+    )),
+    ("Voter", (
+        ("voter_id", "int32", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

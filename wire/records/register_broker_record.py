@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -1070,3 +1071,32 @@ def _write_v4(m):
 
 _READ: dict[int, Callable[..., tuple[RegisterBrokerRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[RegisterBrokerRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4}
+
+_FIELDS = (
+    ("RegisterBrokerRecord", (
+        ("broker_id", "int32", (0, 4), 0),
+        ("is_migrating_zk_broker", "bool", (2, 4), False),
+        ("incarnation_id", "uuid", (0, 4), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("broker_epoch", "int64", (0, 4), 0),
+        ("end_points", "[]BrokerEndpoint", (0, 4), ()),
+        ("features", "[]BrokerFeature", (0, 4), ()),
+        ("rack", "string", (0, 4), "", False, (0, 4)),
+        ("fenced", "bool", (0, 4), True),
+        ("in_controlled_shutdown", "bool", (1, 4), False),
+        ("log_dirs", "[]uuid", (3, 4), (), False, (0, -1), (3, 4), 0),
+        ("cordoned_log_dirs", "[]uuid", (4, 4), None, False, (4, 4), (4, 4), 1),
+    )),
+    ("BrokerEndpoint", (
+        ("name", "string", (0, 4), ""),
+        ("host", "string", (0, 4), ""),
+        ("port", "uint16", (0, 4), 0),
+        ("security_protocol", "int16", (0, 4), 0),
+    )),
+    ("BrokerFeature", (
+        ("name", "string", (0, 4), ""),
+        ("min_supported_version", "int16", (0, 4), 0),
+        ("max_supported_version", "int16", (0, 4), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

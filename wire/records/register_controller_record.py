@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -259,3 +260,26 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[RegisterControllerRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RegisterControllerRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("RegisterControllerRecord", (
+        ("controller_id", "int32", (0, 0), 0),
+        ("incarnation_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        ("zk_migration_ready", "bool", (0, 0), False),
+        ("end_points", "[]ControllerEndpoint", (0, 0), ()),
+        ("features", "[]ControllerFeature", (0, 0), ()),
+    )),
+    ("ControllerEndpoint", (
+        ("name", "string", (0, 0), ""),
+        ("host", "string", (0, 0), ""),
+        ("port", "uint16", (0, 0), 0),
+        ("security_protocol", "int16", (0, 0), 0),
+    )),
+    ("ControllerFeature", (
+        ("name", "string", (0, 0), ""),
+        ("min_supported_version", "int16", (0, 0), 0),
+        ("max_supported_version", "int16", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

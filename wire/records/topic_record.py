@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -116,3 +117,12 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[TopicRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[TopicRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("TopicRecord", (
+        ("name", "string", (0, 0), ""),
+        ("topic_id", "uuid", (0, 0), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from mockraft.wire.codec_path import accelerate
 from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
 from mockraft.wire.primitives import (
     READ_FAULTS,
@@ -162,3 +163,16 @@ def _write_v0(m):
 
 _READ: dict[int, Callable[..., tuple[UserScramCredentialRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UserScramCredentialRecord], bytes]] = {0: _write_v0}
+
+_FIELDS = (
+    ("UserScramCredentialRecord", (
+        ("name", "string", (0, 0), ""),
+        ("mechanism", "int8", (0, 0), 0),
+        ("salt", "bytes", (0, 0), b''),
+        ("stored_key", "bytes", (0, 0), b''),
+        ("server_key", "bytes", (0, 0), b''),
+        ("iterations", "int32", (0, 0), 0),
+    )),
+)
+if accelerate is not None:
+    accelerate(_FIELDS, globals())

@@ -26,6 +26,6 @@ def record_frames(overlay: Overlay | None) -> RecordFrames:
     """Return the framing of Kafka's records, or of an overlay's."""
     if overlay is None:
         return metadata_log_frame
-    from mockraft.wire.overlaid_records import OverlaidRecords
+    from mockraft.wire.recast import OverlaidRecords
 
     return OverlaidRecords(overlay)

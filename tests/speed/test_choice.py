@@ -1,0 +1,90 @@
+"""`MOCKRAFT_CODEC`, with and without the accelerator: never a silent fallback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft.commands.exit_codes import ExitCode
+
+PROGRAM = "from mockraft.wire import codec_path; print(codec_path.path)"
+FITS = "TABLE_FORMAT = 1\n__version__ = '9'\ndef accelerate(structs, namespace): pass\n"
+MISSING = "import mockraft_speed_is_missing\n"
+BROKEN = "raise ImportError('undefined symbol: PyLong')\n"
+OTHER = "TABLE_FORMAT = 2\n__version__ = '9'\n"
+
+
+def run(folder: Path, package: str | None, codec: str | None) -> subprocess.CompletedProcess[str]:
+    """Import the codec in a process that has this text as the package mockraft_speed; None hides an installed one."""
+    hide = "import sys; sys.modules['mockraft_speed'] = None\n" if package is None else ""
+    if package is not None:
+        (folder / "mockraft_speed.py").write_text(package)
+    environment = {name: value for name, value in os.environ.items() if name != "MOCKRAFT_CODEC"}
+    environment |= {"PYTHONPATH": str(folder)} | ({} if codec is None else {"MOCKRAFT_CODEC": codec})
+    command = [sys.executable, "-W", "default", "-c", hide + PROGRAM]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("package", "codec", "path"),
+    [
+        (None, None, "pure"),
+        (None, "auto", "pure"),
+        (None, "pure", "pure"),
+        (FITS, None, "speed"),
+        (FITS, "auto", "speed"),
+        (FITS, "speed", "speed"),
+        (FITS, "pure", "pure"),
+        (BROKEN, "pure", "pure"),
+    ],
+)
+def test_the_path_is_the_one_asked_for(tmp_path: Path, package: str | None, codec: str | None, path: str) -> None:
+    ended = run(tmp_path, package, codec)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{path}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("package", "reason"),
+    [
+        (BROKEN, "mockraft-speed cannot be used: undefined symbol: PyLong"),
+        (MISSING, "mockraft-speed cannot be used: No module named 'mockraft_speed_is_missing'"),
+        (OTHER, "mockraft-speed 9 is for another version of mockraft"),
+    ],
+)
+def test_an_accelerator_that_cannot_be_used_gives_one_warning(tmp_path: Path, package: str, reason: str) -> None:
+    ended = run(tmp_path, package, None)
+    assert (ended.returncode, ended.stdout) == (0, "pure\n")
+    assert ended.stderr.count(f"RuntimeWarning: {reason}; the codec runs in pure Python\n") == 1
+    assert ended.stderr.count("Warning") == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "codec", "error"),
+    [
+        (None, "speed", "MOCKRAFT_CODEC=speed: mockraft-speed cannot be used: "),
+        (BROKEN, "speed", "MOCKRAFT_CODEC=speed: mockraft-speed cannot be used: undefined symbol: PyLong"),
+        (OTHER, "speed", "MOCKRAFT_CODEC=speed: mockraft-speed 9 is for another version of mockraft"),
+    ],
+)
+def test_what_cannot_be_had_is_an_error(tmp_path: Path, package: str | None, codec: str, error: str) -> None:
+    ended = run(tmp_path, package, codec)
+    assert ended.returncode == 1
+    assert f"ImportError: {error}" in ended.stderr.splitlines()[-1]
+
+
+def test_an_unknown_path_is_an_error(tmp_path: Path) -> None:
+    ended = run(tmp_path, FITS, "fast")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "ValueError: MOCKRAFT_CODEC=fast: want one of auto, pure, speed"
+
+
+@pytest.mark.parametrize(("codec", "exit_code"), [("speed", ExitCode.MISSING), ("fast", ExitCode.USAGE)])
+def test_the_command_line_says_it_in_one_line(codec: str, exit_code: int) -> None:
+    hide = "import sys; sys.modules['mockraft_speed'] = None\nfrom mockraft.cli import main\nmain()"
+    command = [sys.executable, "-c", hide, "messages", "list"]
+    environment = {**os.environ, "MOCKRAFT_CODEC": codec}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == exit_code
+    assert ended.stderr.startswith(f"mockraft: MOCKRAFT_CODEC={codec}: ")
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,95 @@
+"""No leak, and no access outside of what is allocated."""
+
+import contextlib
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from random import Random
+
+import pytest
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import field_names
+
+from ..budgets import budget
+from ..wire.test_hostile_bytes import mutant
+from .test_paths_are_equal import WRONG_VALUES, messages
+
+pytestmark = pytest.mark.accelerated
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "speed" / "mockraft_speed"
+# A leak of one object in each round would be several hundred blocks: one for each message.
+ROUNDS = 5
+BLOCKS_MAX = 100
+
+
+def use(rng: Random) -> None:
+    """Read and write every message in C, from valid bytes, from mutated ones, and with wrong values."""
+    for cls, version, message in messages(41):
+        data = message.write(version)
+        for body in (data, mutant(data, rng)):
+            try:
+                cls.read(body, version)
+                cls.read_from(body, version, 0)
+            except WireError:
+                pass
+        name = rng.choice((*field_names(type(message)), "unknown_tagged_fields"))
+        setattr(message, name, rng.choice(WRONG_VALUES))
+        with contextlib.suppress(WireError):
+            message.write(version)
+
+
+def test_rounds_allocate_nothing_that_stays() -> None:
+    use(Random(42))  # plans and caches
+    blocks = []
+    for _ in range(ROUNDS):
+        use(Random(42))
+        gc.collect()
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[-1] - blocks[1] < BLOCKS_MAX, blocks
+
+
+def test_shared_objects_keep_their_reference_counts() -> None:
+    cls, _version, message = next(found for found in messages(43) if found[0].__name__ == "MetadataResponse")
+    message.topics = []
+    message.throttle_time_ms = 1000
+    data = message.write(12)
+    decoded = type(cls.read(data, 12))
+    shared = (decoded, (), True, None, cls.read(data, 12).throttle_time_ms)
+    before = [sys.getrefcount(value) for value in shared]
+    for _ in range(10_000):
+        cls.read(data, 12)
+        cls.read(data, 12).write(12)
+        with pytest.raises(WireError):
+            cls.read(data[:-1], 12)
+    after = [sys.getrefcount(value) for value in shared]
+    assert max(abs(a - b) for a, b in zip(after, before, strict=True)) < 1000
+
+
+def test_address_sanitizer_finds_nothing(tmp_path: Path) -> None:
+    compiler = sysconfig.get_config_var("CC").split()[0]
+    assert shutil.which(compiler), f"{compiler} is needed"
+    package = tmp_path / "mockraft_speed"
+    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    library = package / f"_codec{sysconfig.get_config_var('EXT_SUFFIX')}"
+    include = sysconfig.get_path("include")
+    flags = ["-shared", "-fPIC", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", f"-I{include}"]
+    subprocess.run([compiler, *flags, *sorted(map(str, package.glob("*.c"))), "-o", str(library)], check=True)
+    runtime = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": runtime.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter frees little at its end
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(tmp_path),
+        "MOCKRAFT_CODEC": "speed",
+        "MOCKRAFT_SANITIZED_MUTANTS": str(budget(5_000, 100_000)),
+    }
+    tests = str(Path(__file__).with_name("test_paths_are_equal.py"))
+    command = [sys.executable, "-m", "pytest", "-q", tests]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
