@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,3 +81,12 @@ def as_numpy(column: pa.Array) -> Array:
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def at_least_one(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield batches; one without rows if there are none, so that `pa.Table.from_batches` knows the columns."""
+    batch = None
+    for batch in batches:
+        yield batch
+    if batch is None:
+        yield no_rows(schema)

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 from os import PathLike, fspath
 
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent, OnError
+from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
@@ -31,7 +33,7 @@ def read_frames(
 
     Several files are read in the order of their first packets' times, whatever the order of `paths`; connections
     continue from one file to the next. Memory does not grow with the size of the files. Frames come in the order in
-    which their partners were found.
+    which their partners were found. Without any frame there is one batch without rows.
 
     Args:
         paths: pcap or pcapng files.
@@ -52,19 +54,23 @@ def read_frames(
     if len(files) > 1:
         files.sort(key=_first_time_ns)
     reassembler = Reassembler(frame_bytes_max, gap_policy, snaplen_policy)
-    for file in files:
-        for segments in read_segments(
-            file,
-            ports=ports,
-            chunk_bytes=chunk_bytes,
-            events=file_events,
-            on_error=on_error,
-            decompressed_bytes_max=decompressed_bytes_max,
-        ):
-            yield from reassembler.receive(make_runs(segments, ports))
-            _take_events(reassembler, conn_events)
-    yield from reassembler.finish()
-    _take_events(reassembler, conn_events)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in files:
+            for segments in read_segments(
+                file,
+                ports=ports,
+                chunk_bytes=chunk_bytes,
+                events=file_events,
+                on_error=on_error,
+                decompressed_bytes_max=decompressed_bytes_max,
+            ):
+                yield from reassembler.receive(make_runs(segments, ports))
+                _take_events(reassembler, conn_events)
+        yield from reassembler.finish()
+        _take_events(reassembler, conn_events)
+
+    yield from at_least_one(batches(), FRAMES)
 
 
 def _first_time_ns(file: str) -> int:

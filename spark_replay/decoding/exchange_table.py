@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.schemas import EXCHANGES, FRAMES
 
 WAITING_BYTES_MAX = 64 << 20
@@ -23,8 +24,13 @@ def pair_exchanges_table(frames: Iterable[pa.RecordBatch], *, unanswered: bool =
 
     Requests and responses are matched by connection, incarnation and `request_frame_no`, in any order and across
     batches. With `unanswered`, a request without a response (not captured, or acks=0) is a row as well, with null
-    response columns. Responses without a request are in no exchange.
+    response columns. Responses without a request are in no exchange. Without any exchange there is one batch without
+    rows.
     """
+    yield from at_least_one(_pairs(frames, unanswered), EXCHANGES)
+
+
+def _pairs(frames: Iterable[pa.RecordBatch], unanswered: bool) -> Iterator[pa.RecordBatch]:
     waiting = pa.RecordBatch.from_pylist([], schema=FRAMES)
     for batch in frames:
         if batch.num_rows:

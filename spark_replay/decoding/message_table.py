@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.codegen.every_release import in_use
+from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.hidden_frames import rows_with_secrets
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Shape, frames_at
@@ -74,10 +75,12 @@ def decode_frames(
 def decode_batches(
     batches: Iterable[pa.RecordBatch], body: Literal["json", "none"] = "json", *, show_secrets: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Call `decode_frames` for many batches, cut so that at most `BATCH_BYTES_MAX` are decoded at once."""
-    for batch in batches:
-        for part in _cut(batch):
-            yield decode_frames(part, body, show_secrets=show_secrets)
+    """Call `decode_frames` for many batches, cut so that at most `BATCH_BYTES_MAX` are decoded at once.
+
+    Without any frame there is one batch without rows.
+    """
+    parts = (part for batch in batches for part in _cut(batch))
+    yield from at_least_one((decode_frames(part, body, show_secrets=show_secrets) for part in parts), MESSAGES)
 
 
 def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, write_json: WriteJson | None) -> Rows:

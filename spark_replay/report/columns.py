@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TEXT_MAX = 200
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def integers(batch: pa.RecordBatch, name: str, null: int = 0) -> npt.NDArray[np.int64]:
@@ -18,6 +19,12 @@ def integers(batch: pa.RecordBatch, name: str, null: int = 0) -> npt.NDArray[np.
         zero_copy_only=False
     )
     return numbers
+
+
+def connection_keys(batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
+    """Return a number for the connection of each row, from `conn_id` and `incarnation`."""
+    keys: npt.NDArray[np.uint64] = integers(batch, "conn_id").view(np.uint64)
+    return keys + integers(batch, "incarnation").view(np.uint64) * _SPREAD
 
 
 def count_rows(batch: pa.RecordBatch, names: list[str], sums: tuple[str, ...] = ()) -> list[dict[str, Any]]:

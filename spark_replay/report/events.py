@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.report.columns import count_rows, cut_texts, first_integer, integers
+from mockraft.spark_replay.report.columns import connection_keys, count_rows, cut_texts, first_integer, integers
 from mockraft.spark_replay.report.heartbeats import broker_ids
-from mockraft.spark_replay.report.sketches import Tally, TimeBins
+from mockraft.spark_replay.report.sketches import DistinctKeys, Tally, TimeBins
 from mockraft.wire import api_keys
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -23,6 +23,7 @@ DISPLAY_NAMES = {
     "sasl": "SASL",
 }
 """Display names of kinds; the others are shown as they are."""
+_NO_ERROR = r'"errorCode":\s*0\b'
 _LISTED_MAX = 200
 _STATES_MAX = 20_000
 _EPOCHS_MAX = 2_000
@@ -47,6 +48,10 @@ class TrafficEvents:
         self.bytes: Tally[str] = Tally(200)
         self.bins: dict[str, TimeBins] = {}
         self.first: dict[str, list[TrafficEvent]] = {}
+        self.connections = DistinctKeys()
+        self._resets: dict[tuple[str, str], tuple[int, int, int]] = {}
+        # The first registrations that were accepted: when, and on which connection.
+        self._registered: list[tuple[int, Connection]] = []
         # A connection's broker, and the start of its current fenced state in heartbeat responses.
         self._brokers: dict[Connection, int] = {}
         self._states: dict[Connection, list[tuple[int, bool]]] = {}
@@ -57,18 +62,26 @@ class TrafficEvents:
         """Add the events found in rows of MESSAGES."""
         keys = batch.column("api_key")
         is_response = batch.column("is_response")
-        self._registrations(batch.filter(pc.and_(pc.equal(keys, api_keys.BROKER_REGISTRATION), pc.invert(is_response))))
-        self._fencing(batch.filter(pc.equal(keys, api_keys.BROKER_HEARTBEAT)))
+        registrations = pc.equal(keys, api_keys.BROKER_REGISTRATION)
+        heartbeats = pc.equal(keys, api_keys.BROKER_HEARTBEAT)
+        self._senders(batch.filter(pc.and_(pc.or_(registrations, heartbeats), pc.invert(is_response))))
+        self._registrations(batch.filter(pc.and_(registrations, is_response)))
+        self._fencing(batch.filter(pc.and_(heartbeats, is_response)))
         self._leaders(batch.filter(pc.equal(keys, api_keys.FETCH)))
 
     def add_conn_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of CONN_EVENTS."""
+        self.connections.add(connection_keys(batch))
+        # A connection is opened by its client's SYN; the server's is the answer.
+        answered = pc.and_(pc.equal(batch.column("kind"), "syn"), pc.equal(batch.column("dir"), 1))
+        batch = batch.filter(pc.invert(answered))
         for row in count_rows(batch, ["kind"], ("bytes",)):
             self.counts.add(row["kind"], row["rows"])
             self.bytes.add(row["kind"], row["bytes_sum"] or 0)
         loud = cut_texts(
             batch.filter(pc.is_in(batch.column("kind"), pa.array(sorted(LOUD)))), "client", "server", "detail"
         )
+        self._add_resets(loud.filter(pc.equal(loud.column("kind"), "rst")))
         times, kinds = integers(loud, "ts_ns"), np.asarray(loud.column("kind").to_pylist(), dtype=object)
         for kind in set(kinds.tolist()):
             self.bins.setdefault(kind, TimeBins(512)).add(times[kinds == kind])
@@ -82,7 +95,15 @@ class TrafficEvents:
     def listed(self) -> list[TrafficEvent]:
         """Return the kept events in the order of time."""
         kept = [each for listed in self.first.values() for each in listed]
-        return sorted([*kept, *self._fencing_changes(), *self._failovers()])
+        registered = [
+            TrafficEvent(at_ns, "registered", self._name_of(connection), "") for at_ns, connection in self._registered
+        ]
+        return sorted([*kept, *registered, *self._fencing_changes(), *self._failovers()])
+
+    def resets(self) -> list[tuple[str, str, int, int, int]]:
+        """Return sender, receiver, number, and first and last time of resets, most first; ports of clients left out."""
+        rows = [(*ends, *found) for ends, found in self._resets.items()]
+        return sorted(rows, key=lambda row: (-row[2], row))
 
     def _list(self, event: TrafficEvent) -> None:
         listed = self.first.setdefault(event.kind, [])
@@ -91,18 +112,36 @@ class TrafficEvents:
         elif event < (latest := max(listed)):
             listed[listed.index(latest)] = event
 
-    def _registrations(self, batch: pa.RecordBatch) -> None:
-        for broker, at_ns in zip(broker_ids(batch).to_pylist(), integers(batch, "ts_last_ns").tolist(), strict=True):
-            self.counts.add("registered")
-            self._list(TrafficEvent(at_ns, "registered", f"broker {broker}", ""))
+    def _add_resets(self, batch: pa.RecordBatch) -> None:
+        ends = ["client", "server", "server_port", "dir"]
+        table = pa.Table.from_batches([batch]).group_by(ends)
+        for row in table.aggregate([("ts_ns", "count"), ("ts_ns", "min"), ("ts_ns", "max")]).to_pylist():
+            pair = (row["client"], f"{row['server']}:{row['server_port']}")
+            key = pair[::-1] if row["dir"] else pair
+            if key in self._resets or len(self._resets) < _LISTED_MAX:
+                count, first_ns, last_ns = self._resets.get(key, (0, row["ts_ns_min"], row["ts_ns_max"]))
+                bounds = min(first_ns, row["ts_ns_min"]), max(last_ns, row["ts_ns_max"])
+                self._resets[key] = (count + row["ts_ns_count"], *bounds)
 
-    def _fencing(self, batch: pa.RecordBatch) -> None:
-        requests = batch.filter(pc.invert(batch.column("is_response")))
-        ids = broker_ids(requests).to_pylist()
-        for connection, broker in zip(_connections(requests), ids, strict=True):
+    def _senders(self, requests: pa.RecordBatch) -> None:
+        """Remember which broker a connection is of: responses do not name it."""
+        for connection, broker in zip(_connections(requests), broker_ids(requests).to_pylist(), strict=True):
             if broker is not None and len(self._brokers) < _STATES_MAX:
                 self._brokers[connection] = broker
-        answered = batch.filter(batch.column("is_response"))
+
+    def _name_of(self, connection: Connection) -> str:
+        broker = self._brokers.get(connection)
+        return "unknown broker" if broker is None else f"broker {broker}"
+
+    def _registrations(self, answered: pa.RecordBatch) -> None:
+        accepted = answered.filter(pc.fill_null(pc.match_substring_regex(answered.column("body"), _NO_ERROR), False))
+        if not accepted.num_rows:
+            return
+        self.counts.add("registered", accepted.num_rows)
+        rows = zip(integers(accepted, "ts_last_ns").tolist(), _connections(accepted), strict=True)
+        self._registered = sorted([*self._registered, *rows])[:_LISTED_MAX]
+
+    def _fencing(self, answered: pa.RecordBatch) -> None:
         fenced = pc.match_substring_regex(answered.column("body"), r'"isFenced":\s*true').to_pylist()
         refused = pc.match_substring_regex(answered.column("body"), r'"errorCode":\s*-?[1-9]').to_pylist()
         rows = zip(_connections(answered), integers(answered, "ts_last_ns").tolist(), fenced, refused, strict=True)

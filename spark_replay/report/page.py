@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.report.drawing import Plot
 
 _KINDS = ("changed", "missing", "extra", "order")
-_IN_JSON = ("title", "sources", "total", "apis", "happenings", "heartbeats", "errors", "replay", "differences", "rules")
+_IN_JSON = (
+    "title",
+    "sources",
+    "total",
+    "apis",
+    "happenings",
+    "resets",
+    "heartbeats",
+    "errors",
+    "replay",
+    "differences",
+    "rules",
+)
 _CELL_MAX = 120
 
 
@@ -100,7 +112,8 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
     listed = sections.event_rows(traffic)
     shown, others = sections.clients(traffic)
     counts, sizes = traffic.events.counts.counts, traffic.events.bytes.counts
-    listed_count = sum(each["kind"] in LOUD or each["kind"] == "registered" for each in listed)
+    counted = (*(LOUD - {"rst"}), "registered")
+    listed_count = sum(each["kind"] in counted for each in listed)
     moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
     return {
         "total": sections.totals(traffic),
@@ -109,10 +122,11 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
         "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
         "moments": moments,
         "damaged": sections.damaged(traffic),
-        "more_happened": max(0, sum(counts.get(kind, 0) for kind in (*LOUD, "registered")) - listed_count),
+        "more_happened": max(0, sum(counts.get(kind, 0) for kind in counted) - listed_count),
         "words": DISPLAY_NAMES,
         "apis": sections.apis(traffic),
         "happenings": listed,
+        "resets": sections.reset_rows(traffic),
         "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0),
         "alarm_s": alarm_ns / 1e9,
         "errors": sections.errors(traffic),

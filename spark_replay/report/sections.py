@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.report.captured import Frames, frame_key
@@ -22,7 +23,7 @@ _ERRORS_MAX = 100
 _COUNTS = ("requests", "responses", "decoded", "notDecoded", "same", "different", "notTried", "paired", "alone")
 
 TEXTS_OF_CONN_EVENTS = {
-    "syn": "connections opened",
+    "syn": "connections opened (a client's SYN, also if it is sent again)",
     "fin": "directions closed (FIN)",
     "rst": "resets",
     "gap": "gaps: bytes missing in the capture",
@@ -62,6 +63,7 @@ def totals(traffic: Traffic) -> dict[str, object]:
     return {
         "frames": traffic.frames,
         "connections": traffic.connections.count,
+        "connectionsSeen": traffic.events.connections.count,
         "bytes": traffic.bytes,
         "firstNs": first_ns,
         "lastNs": last_ns,
@@ -155,7 +157,11 @@ def heartbeat_rows(
             "connections": len(heartbeats.spells),
             "ms": milliseconds(heartbeats.intervals),
             "gaps": [
-                {"seconds": gap.interval_ns / 1e9, "from": (gap.until_ns - gap.interval_ns - first_ns) / 1e9}
+                {
+                    "seconds": gap.interval_ns / 1e9,
+                    "time": clock_time(gap.until_ns - gap.interval_ns),
+                    "from": (gap.until_ns - gap.interval_ns - first_ns) / 1e9,
+                }
                 for gap in heartbeats.gaps
                 if gap.interval_ns > alarm_ns
             ],
@@ -165,12 +171,33 @@ def heartbeat_rows(
 
 
 def event_rows(traffic: Traffic) -> list[dict[str, object]]:
-    """Return the events listed one by one; times are seconds since the first frame."""
+    """Return the events listed one by one; `at` is in seconds since the first frame. Resets are in `reset_rows`."""
     first_ns = traffic.first_ns or 0
     return [
-        {"at": (each.at_ns - first_ns) / 1e9, "kind": each.kind, "who": each.who, "detail": each.detail}
+        {
+            "time": clock_time(each.at_ns),
+            "at": (each.at_ns - first_ns) / 1e9,
+            "kind": each.kind,
+            "who": each.who,
+            "detail": each.detail,
+        }
         for each in traffic.events.listed()
+        if each.kind != "rst"
     ]
+
+
+def reset_rows(traffic: Traffic) -> list[dict[str, object]]:
+    """Return resets by sender and receiver, most first."""
+    return [
+        {"from": sender, "to": receiver, "count": count, "first": clock_time(first_ns), "last": clock_time(last_ns)}
+        for sender, receiver, count, first_ns, last_ns in traffic.events.resets()
+    ]
+
+
+def clock_time(at_ns: int) -> str:
+    """Return a time as date and clock time, UTC, in milliseconds."""
+    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{at_ns // 1_000_000 % 1000:03}"
 
 
 def errors(traffic: Traffic) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.report.columns import count_rows, cut_texts, first_integer, integers
+from mockraft.spark_replay.report.columns import connection_keys, count_rows, cut_texts, first_integer, integers
 from mockraft.spark_replay.report.events import TrafficEvents
 from mockraft.spark_replay.report.heartbeats import Heartbeats
 from mockraft.spark_replay.report.sketches import DistinctKeys, LogHistogram, Tally, TimeBins, keep_first
@@ -21,7 +21,6 @@ MESSAGE_COLUMNS = [
     *("roundtrip", "first_diff_offset", "unknown_tags", "body"),
 ]
 """The columns of MESSAGES used by `Traffic`."""
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _EXAMPLES_MAX = 40
 _COVERAGE = ["api_key", "api_version", "is_response", "decode_status", "roundtrip", "pair_status"]
 _EXAMPLE = ["conn_id", "incarnation", "frame_no", "is_response", "api_key", "api_version", "client", "client_port"]
@@ -101,8 +100,9 @@ class Traffic:
             self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
 
     def _connections(self, batch: pa.RecordBatch) -> None:
-        ids = integers(batch, "conn_id").view(np.uint64) + integers(batch, "incarnation").view(np.uint64) * _SPREAD
-        self.connections.add(ids)
+        keys = connection_keys(batch)
+        self.connections.add(keys)
+        self.events.connections.add(keys)
         for row in count_rows(batch, ["server", "server_port"]):
             self.servers.add((row["server"], row["server_port"]), row["rows"])
         requests = batch.filter(pc.invert(batch.column("is_response")))

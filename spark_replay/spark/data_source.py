@@ -6,23 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_paths
-from mockraft.spark_replay.spark.options import LEVELS, SourceOptions
+from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, read_partition, splits_of
-from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
-from pyspark.sql import SparkSession, datasource
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark import __version__ as pyspark_version
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
-
-_OPERATORS = {
-    datasource.EqualTo: "=",
-    datasource.LessThan: "<",
-    datasource.LessThanOrEqual: "<=",
-    datasource.GreaterThan: ">",
-    datasource.GreaterThanOrEqual: ">=",
-    datasource.In: "in",
-}
-_ALWAYS_SET = {"file", "ts_ns", "first_ts_ns", "client_port", "server_port", "sport", "dport"}
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
@@ -35,6 +25,10 @@ def register(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaPcapSource)
     spark.dataSource.register(KafkaFramesSource)
+
+
+class PySparkTooOldError(RuntimeError):
+    """Raised for what this PySpark lacks."""
 
 
 class CapturePartition(InputPartition):
@@ -58,11 +52,17 @@ class KafkaPcapSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the current files. Raises OptionError, NoCaptureError."""
         options = self._options()
-        kind = FilteringReader if options.push_filters else CaptureReader
+        kind = _filtering_reader() if options.push_filters else CaptureReader
         return kind(capture_paths(loaded_paths(self.options)), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of current and future files. Raises OptionError, NoCaptureError."""
+        """Return a reader of current and future files. Raises OptionError, NoCaptureError, PySparkTooOldError."""
+        try:
+            from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
+        except ImportError:
+            raise PySparkTooOldError(
+                f"streams of captures need PySpark 4.2 or later, and this is {pyspark_version}; spark.read works"
+            ) from None
         return CaptureStreamReader(loaded_paths(self.options), self._options())
 
     def _options(self) -> SourceOptions:
@@ -86,7 +86,7 @@ class CaptureReader(DataSourceReader):
     def __init__(self, paths: Sequence[str], options: SourceOptions) -> None:
         self._paths = paths
         self._options = options
-        self._predicates: list[Predicate] = []
+        self.predicates: list[Predicate] = []
 
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each split. Raises CaptureError with onError=fail."""
@@ -94,31 +94,12 @@ class CaptureReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
-        return read_partition(partition.value, self._options, self._predicates)
+        return read_partition(partition.value, self._options, self.predicates)
 
 
-class FilteringReader(CaptureReader):
-    """A reader with filter pushdown (option pushFilters): rejected rows never reach the JVM, rejected ports no parser.
-
-    Not the default, because Spark 4.3 keeps pushed filters with the DataFrame: used for a second query, or twice in
-    one, it would still be filtered.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
-        """Accept comparisons of one column with a value; return the others."""
-        for each in filters:
-            predicate = _predicate(each)
-            if predicate is not None:
-                self._predicates.append(predicate)
-            elif not (isinstance(each, datasource.IsNotNull) and each.attribute[0] in _ALWAYS_SET):
-                yield each
-
-
-def _predicate(each: Filter) -> Predicate | None:
-    operator = _OPERATORS.get(type(each))
-    if operator is None or len(each.attribute) != 1 or each.value is None:
-        return None
-    value = tuple(each.value) if operator == "in" else each.value
-    if operator == "in" and None in value:
-        return None
-    return Predicate(each.attribute[0], operator, value)
+def _filtering_reader() -> type[CaptureReader]:
+    try:
+        from mockraft.spark_replay.spark.filtering_reader import FilteringReader
+    except ImportError:
+        raise OptionError(f"option pushFilters: needs PySpark 4.1 or later, and this is {pyspark_version}") from None
+    return FilteringReader

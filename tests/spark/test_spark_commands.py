@@ -67,6 +67,23 @@ def test_reports_impossible_output_folder_before_reading(
     assert "Not a directory" in result.stderr
 
 
+@pytest.mark.parametrize("out", ["s3a://caps/out", "hdfs://name/out", "none://out"])
+def test_decode_refuses_an_output_that_is_not_a_folder(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("decode", "--captures", controller_capture, *ONLY, "--out", out)
+    assert result.exit_code == 2
+    assert f"{out}: Python workers write the tables to a folder" in result.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_decode_writes_to_a_file_url(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
+    words = ("decode", "--captures", controller_capture, *ONLY, "--tables", "frames")
+    assert run(*words, "--out", f"{tmp_path.as_uri()}/a%20b").exit_code == 0
+    assert pq.read_table(tmp_path / "a b" / "frames").num_rows == 10
+
+
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
     result = run("roundtrip", "--captures", tmp_path / "run.pcap")

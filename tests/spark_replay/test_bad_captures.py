@@ -22,7 +22,7 @@ from mockraft.spark_replay.formats import CaptureError, read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
 from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FRAMES, MESSAGES
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 from mockraft.wire.connection import write_request
@@ -151,6 +151,14 @@ def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
         everything(path)
     frames, kinds = everything(path, on_error="quarantine")
     assert (frames.num_rows, kinds) == (0, {"quarantined": 1})
+
+
+def test_tables_without_frames_have_their_columns(tmp_path: Path) -> None:
+    path = written(tmp_path / "none.pcap", pcap([]))
+    found = (read_frames(path), decode_batches(read_frames(path)), pair_exchanges_table(read_frames(path)))
+    for batches, schema in zip(found, (FRAMES, MESSAGES, EXCHANGES), strict=True):
+        table = pa.Table.from_batches(batches)
+        assert (table.num_rows, table.schema) == (0, schema)
 
 
 @pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])

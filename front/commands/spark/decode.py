@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
+from mockraft.commands.spark.options import SparkOptions, local_folder, need_spark, result_console, writable_folder
 from rich.console import Console
 from rich.table import Table
 
@@ -76,7 +75,7 @@ class FrameOptions(SparkOptions):
 class DecodeOptions(FrameOptions):
     """Options of `mockraft spark decode`."""
 
-    out: Path = required(help="The folder for the tables.")
+    out: str = required(metavar="DIR", help="The folder for the tables.")
     file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
     tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")
     body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
@@ -104,7 +103,7 @@ def decode(options: DecodeOptions) -> None:
     from mockraft.spark_replay.spark import decode_job
     from mockraft.spark_replay.spark.coverage import coverage
 
-    out, file_format = options.out, options.file_format
+    out, file_format = local_folder(options.out), options.file_format
     only = _chosen(options.tables, decode_job.TABLES, "--tables")
     _chosen(file_format, decode_job.FORMATS, "--format")
     _chosen(options.body, ("json", "none"), "--body")

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import typer
 from mockraft.commands.exit_codes import ExitCode
@@ -77,6 +78,19 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     if wrong := [each for each in given or () if "=" not in each]:
         raise typer.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint=option)
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
+
+
+def local_folder(out: str) -> Path:
+    """Return the folder of --out: a path or file:// URL. Raises BadParameter for another scheme."""
+    scheme, separator, _ = out.partition("://")
+    if not separator:
+        return Path(out)
+    if scheme != "file":
+        raise typer.BadParameter(
+            f"{out}: Python workers write the tables to a folder; use one that {scheme}:// is mounted on, or copy them",
+            param_hint="--out",
+        )
+    return Path(unquote(urlsplit(out).path))
 
 
 def writable_folder(out: str) -> None:

@@ -51,3 +51,10 @@ def results(*rows: dict[str, Any]) -> pa.RecordBatch:
 def diffs(*rows: dict[str, Any]) -> pa.RecordBatch:
     change = {"path": "isFenced", "kind": "changed", "rule": "", "expected": "false", "actual": "true"}
     return batch(schemas.DIFFS, list(rows), **_EXCHANGE, **change)
+
+
+def registered(at_s: float, broker: int, error_code: int = 0, conn_id: int = 5) -> list[dict[str, Any]]:
+    """A registration and its response."""
+    common = {"api_key": REGISTRATION, "conn_id": conn_id, "ts_last_ns": round(at_s * SECOND)}
+    response = {"is_response": True, "body": f'{{"throttleTimeMs":0,"errorCode":{error_code},"brokerEpoch":7}}'}
+    return [{**common, "body": f'{{"brokerId":{broker},"clusterId":"c"}}'}, {**common, **response}]

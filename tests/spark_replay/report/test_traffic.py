@@ -2,7 +2,7 @@ from mockraft.spark_replay import schemas
 from mockraft.spark_replay.report import sections
 from mockraft.spark_replay.report.traffic import UNKNOWN_API, Traffic
 
-from .rows import FETCH, REGISTRATION, SECOND, answer, batch, fetch, heartbeat, messages
+from .rows import FETCH, SECOND, answer, batch, fetch, heartbeat, messages, registered
 
 
 def traffic_of(*rows: dict[str, object]) -> Traffic:
@@ -52,9 +52,51 @@ def test_refused_broker_is_not_reported_as_unfenced() -> None:
 def test_reports_registrations_and_leaders() -> None:
     result = {**fetch(7, 3), "is_response": True}
     result["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
-    registration = {"api_key": REGISTRATION, "body": '{"brokerId":9}', "ts_last_ns": 5 * SECOND}
-    traffic = traffic_of(registration, fetch(6, 3), result)
+    traffic = traffic_of(*registered(5, 9), fetch(6, 3), result)
     assert kinds(traffic) == [(5, "registered", "broker 9"), (7, "new leader", "node 3001")]
+
+
+def test_counts_registrations_that_were_accepted() -> None:
+    unanswered = registered(5, 6, conn_id=8)[:1]
+    rows = [*registered(1, 4), *registered(2, 4, error_code=101, conn_id=6), *registered(3, 5, conn_id=7), *unanswered]
+    for order in (rows, rows[::-1]):
+        traffic = Traffic()
+        for row in order:
+            traffic.add_messages(messages(row))
+        assert kinds(traffic) == [(1, "registered", "broker 4"), (3, "registered", "broker 5")]
+        assert traffic.events.counts.counts["registered"] == 2
+
+
+def test_resets_are_summed_by_sender_and_receiver_and_not_among_the_events() -> None:
+    traffic = traffic_of(heartbeat(1))
+    ends = {"client": "a", "server": "b", "server_port": 9093, "incarnation": 1, "kind": "rst"}
+    rows = [
+        {"conn_id": at, "client_port": at, "dir": int(at == 3), "ts_ns": at * SECOND + 5_000_000} for at in (1, 2, 3)
+    ]
+    for row in rows:
+        traffic.events.add_conn_events(batch(schemas.CONN_EVENTS, [row], **ends))
+    assert sections.event_rows(traffic) == []
+    found = [tuple(row.values()) for row in sections.reset_rows(traffic)]
+    assert found == [
+        ("a", "b:9093", 2, "1970-01-01 00:00:01.005", "1970-01-01 00:00:02.005"),
+        ("b:9093", "a", 1, "1970-01-01 00:00:03.005", "1970-01-01 00:00:03.005"),
+    ]
+
+
+def test_connections_without_frames_are_counted_apart() -> None:
+    traffic = traffic_of(heartbeat(1), heartbeat(2, conn_id=2))
+    ends = {"client": "a", "client_port": 1, "server": "b", "server_port": 2, "incarnation": 1, "kind": "syn"}
+    rows = [{"conn_id": conn_id, "dir": way, "ts_ns": 1} for conn_id in (2, 3, 4) for way in (0, 1)]
+    traffic.events.add_conn_events(batch(schemas.CONN_EVENTS, rows, **ends))
+    total = sections.totals(traffic)
+    assert (total["connections"], total["connectionsSeen"]) == (2, 4)
+    assert [(row["kind"], row["count"]) for row in sections.not_read(traffic)["connections"]] == [("syn", 3)]
+
+
+def test_events_have_clock_times_and_seconds() -> None:
+    traffic = traffic_of(heartbeat(1_764_000_000), *registered(1_764_000_002, 9))
+    (row,) = sections.event_rows(traffic)
+    assert (row["time"], row["at"], row["kind"]) == ("2025-11-24 16:00:02.000", 2, "registered")
 
 
 def test_frames_that_are_not_read_are_counted_and_the_first_of_each_kind_is_kept() -> None:
@@ -75,11 +117,11 @@ def test_unknown_apis_and_versions_share_one_row() -> None:
 def test_events_of_connections_are_counted_and_the_loud_ones_listed() -> None:
     traffic = Traffic()
     ends = {"client": "a", "client_port": 1, "server": "b", "server_port": 2, "dir": 1}
-    rows = [{"kind": "gap", "ts_ns": 5, "bytes": 1460, "detail": None}, {"kind": "syn", "ts_ns": 1, "bytes": 0}]
+    rows = [{"kind": "gap", "ts_ns": 5, "bytes": 1460, "detail": None}, {"kind": "fin", "ts_ns": 1, "bytes": 0}]
     traffic.events.add_conn_events(batch(schemas.CONN_EVENTS, rows, conn_id=1, incarnation=1, **ends))
     assert [(row["kind"], row["count"], row["bytes"]) for row in sections.not_read(traffic)["connections"]] == [
         ("gap", 1, 1460),
-        ("syn", 1, 0),
+        ("fin", 1, 0),
     ]
     assert [(each.kind, each.who, each.detail) for each in traffic.events.listed()] == [
         ("gap", "b:2 → a:1", "1,460 bytes")
