@@ -2,9 +2,9 @@
 
 import heapq
 import math
-import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from time import monotonic_ns, time_ns
 from typing import Protocol
 
 
@@ -32,15 +32,15 @@ class RealClock:
     """The machine's clock: wall time at the start plus monotonic time, so clock steps expire no session."""
 
     def __init__(self) -> None:
-        self._epoch_ns = time.time_ns() - time.monotonic_ns()
+        self._epoch_ns = time_ns() - monotonic_ns()
 
     def now_ms(self) -> int:
         """Return the current time."""
-        return (self._epoch_ns + time.monotonic_ns()) // 1_000_000
+        return (self._epoch_ns + monotonic_ns()) // 1_000_000
 
     def now_us(self) -> int:
         """Return the current time in microseconds."""
-        return (self._epoch_ns + time.monotonic_ns()) // 1_000
+        return (self._epoch_ns + monotonic_ns()) // 1_000
 
     def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call on the event loop."""

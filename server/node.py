@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
+from mockraft.server.apis.offered import body_without_api
 from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
@@ -27,6 +28,7 @@ from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Resu
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.quorum_requests import QuorumRequests
 from mockraft.server.responses import Responses
+from mockraft.server.steady_heartbeats import SteadyHeartbeats
 from mockraft.server.stubs.script import Script
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
@@ -77,6 +79,7 @@ class Node:
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
         self._deadlines = Deadlines(self._parked)
+        self.steady = SteadyHeartbeats(controller, self._connections, apis, self._stubs, self.responses)
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
@@ -261,7 +264,7 @@ class Node:
             request = parse_request(frame, self.messages)
             api = self.apis.get(request.api_key)
             if api is None or not api.min_version <= request.api_version <= api.max_version:
-                body = self._body_without_api(request)
+                body = body_without_api(request, self.apis, self.messages, self._api_name)
                 api = self.apis[api_keys.API_VERSIONS]
             else:
                 body = read_request_body(request, api.request, api.elements_max(self.config))
@@ -274,10 +277,14 @@ class Node:
         if connection.broker_id < 0:
             connection.record_sender(request, body)
         scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None
+        end_offset = self.controller.log.end_offset
         response = answer(api, body, ctx, self.controller) if scripted is None else scripted.begin(now_ms)
         if self._parked:  # KafkaRaftClient completes fetches before QuorumController answers the change
             self._after(now_ms, effects)
-        return self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
+        sent_bytes = self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
+        if request.api_key == api_keys.BROKER_HEARTBEAT and scripted is None and sent_bytes:
+            self.steady.remember(request, body, ctx, effects, wrote=self.controller.log.end_offset != end_offset)
+        return sent_bytes
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's SASL exchange judge a frame; return False if the APIs answer it."""
@@ -307,15 +314,6 @@ class Node:
             self._forget(connection, verdict.failure, "authentication", now_ms, refused=verdict.refused)
             effects += self._unauthenticated.refuse(connection.connection_id, said, verdict.failure, now_ms)
         return True
-
-    def _body_without_api(self, request: Request) -> Message:
-        """Return the body for an unknown ApiVersions version; raise WireError for every other API."""
-        if request.api_key == api_keys.API_VERSIONS:
-            return self.messages.request(api_keys.API_VERSIONS)()
-        name = self._api_name(request.api_key)
-        if request.api_key not in self.apis:
-            raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
-        raise WireError(f"{name} ({request.api_key}) has no version {request.api_version} here")
 
     def _deliver(
         self,

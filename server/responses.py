@@ -56,6 +56,38 @@ class Responses:
         header_version = self._messages.response_header_version(request.api_key, version)
         return write_response(body_bytes, request.correlation_id, header_version), version
 
+    def note_at_once(
+        self,
+        connection: Connection,
+        api: AnyApi,
+        header: tuple[int, int, int, str | None],
+        frame: bytes,
+        data: bytes,
+        received_us: int,
+    ) -> None:
+        """Write an exchange to the journal that was answered at once, in the version of the request."""
+        now_ms = received_us // 1_000
+        exchange = Exchange(
+            connection.connection_id,
+            now_ms,
+            now_ms,
+            header,
+            frame,
+            data,
+            header[1],
+            api.served_by,
+            None,
+            self._messages,
+            connection.principal,
+            connection.broker_id,
+            None,
+            False,
+            None,
+            connection.peer_address,
+            0 if self.now_us is None else self.now_us() - received_us,
+        )
+        self._journal.add_exchange(exchange)
+
     def note(
         self,
         connection: Connection,

@@ -140,6 +140,17 @@ class TcpListener:
             self._quorum_connections = QuorumConnections(client_id, self._answered, config.own_client_security)
         return self._quorum_connections
 
+    def received(self, connection: TcpConnection, data: bytes) -> None:
+        """Pass bytes received on a connection to the node, and send what it responds."""
+        now_us = self.clock.now_us()
+        if not (self._is_performing or self._faults.heeds_requests):
+            response = self.node.steady.answer(connection.connection_id, data, now_us)
+            if response is not None:  # nothing became due earlier
+                connection.send(response)
+                return
+        now_ms = now_us // 1_000
+        self.perform(self.node.step(connection.connection_id, data, now_ms), now_ms)
+
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Carry out effects in order, then schedule the node's next tick.
 

@@ -66,8 +66,7 @@ class TcpConnection(asyncio.Protocol):
         """Pass received bytes to the node."""
         listener = self._listener
         self.active_at = listener.loop.time()
-        now_ms = listener.clock.now_ms()
-        listener.perform(listener.node.step(self.connection_id, data, now_ms), now_ms)
+        listener.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the closed socket."""
@@ -198,12 +197,12 @@ class TlsConnection(TcpConnection):
             listener.close_connection(self.connection_id, "tls", f"refused: TLS failed: {failure}")
             return
         self._write_tls()
-        now_ms = listener.clock.now_ms()
         if tls.established and not self._secured:
             self._secured = True
+            now_ms = listener.clock.now_ms()
             listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
         if received:
-            listener.perform(listener.node.step(self.connection_id, received, now_ms), now_ms)
+            listener.received(self, received)
         if tls.ended:
             self.close()
 

@@ -43,7 +43,9 @@ HEADER_TAGS_MAX = 1_000
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
 _HEADER = Struct(">hhih")
-_LENGTH_AND_CORRELATION = Struct(">ii")
+_RESPONSE_HEADERS = (Struct(">ii"), Struct(">iix"))
+"""Length and header of a response, by header version; there are no tagged fields."""
+_tuple_new = tuple.__new__
 
 
 class FrameReader:
@@ -61,6 +63,11 @@ class FrameReader:
         self.limit_name = limit_name
         self.failure: WireError | None = None
         self._partial = bytearray()
+
+    @property
+    def is_between_frames(self) -> bool:
+        """True if no frame has been started and no length was wrong."""
+        return not self._partial and self.failure is None
 
     @property
     def partial_bytes(self) -> int:
@@ -172,17 +179,18 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
     """
     if len(frame) < 4:
         raise WireError(f"a request of {len(frame)} bytes has no API key and version")
-    if len(frame) > _HEADER.size:
+    if len(frame) > 10:
         # The header that nearly all requests have: a client id, no tagged fields.
         api_key, api_version, correlation_id, size = _HEADER.unpack_from(frame)
-        end = _HEADER.size + size
-        if size >= 0 and messages.request_header_version(api_key, api_version) == 2 and frame[end : end + 1] == b"\0":
+        end = 10 + size
+        if 10 <= end < len(frame) and not frame[end] and messages.request_header_version(api_key, api_version) == 2:
             try:
-                client_id = frame[_HEADER.size : end].decode()
+                client_id = frame[10:end].decode()
             except UnicodeDecodeError:
                 pass  # reported below, with its offset
             else:
-                return Request(api_key, api_version, correlation_id, client_id, frame, end + 1)
+                # As Request(…), without the call of a Python function.
+                return _tuple_new(Request, (api_key, api_version, correlation_id, client_id, frame, end + 1))
     api_key, api_version = _ROUTE.unpack_from(frame)
     header_version = messages.request_header_version(api_key, api_version)
     header, body_offset = RequestHeader.read_from(frame, header_version, 0, ElementBudget(HEADER_TAGS_MAX).spend)
@@ -253,9 +261,8 @@ def write_request(message: Message, api_version: int, correlation_id: int, clien
 
 def write_response(body: bytes, correlation_id: int, header_version: int) -> bytes:
     """Return a response as sent on the wire, including its length, from its encoded body."""
-    if header_version == 0:
-        return _LENGTH_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
-    return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
+    header = _RESPONSE_HEADERS[header_version]
+    return header.pack(header.size - 4 + len(body), correlation_id) + body
 
 
 def read_response(frame: bytes, api_key: int, api_version: int) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
     from mockraft.server.controller.brokers.sessions import Sessions
     from mockraft.server.controller.image import Image
+    from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.controller.log.metadata_log import MetadataLog
     from mockraft.server.controller.result import ControllerResult
     from mockraft.server.controller.topics.placement import UsableRacks
@@ -50,8 +51,8 @@ class ControllerContext(Protocol):
     def is_active(self, broker_id: int) -> bool:
         """Return True if the broker is registered, unfenced and not in controlled shutdown."""
 
-    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
-        """Raise ApiError STALE_BROKER_EPOCH unless the broker is registered at this epoch."""
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        """Return the broker's registration. ApiError STALE_BROKER_EPOCH unless it is registered at this epoch."""
 
     def commit(self, result: ControllerResult[T], now_ms: int) -> T:
         """Append the records, apply them to the image, and then return the response."""

@@ -38,6 +38,7 @@ from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecor
 if TYPE_CHECKING:
     import random
 
+    from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.raft.raft import Raft
     from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
@@ -209,8 +210,8 @@ class Controller:
         registration = self.image.cluster.brokers.get(broker_id)
         return registration is not None and registration.is_active
 
-    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
-        """Raise ApiError STALE_BROKER_EPOCH unless the broker is registered at this epoch."""
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        """Return the broker's registration. ApiError STALE_BROKER_EPOCH unless it is registered at this epoch."""
         registration = self.image.cluster.brokers.get(broker_id)
         if registration is None:
             raise ApiError(error_codes.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -219,6 +220,7 @@ class Controller:
                 error_codes.STALE_BROKER_EPOCH,
                 f"Expected broker epoch {registration.broker_epoch}, but got broker epoch {broker_epoch}",
             )
+        return registration
 
     def _register(self, now_ms: int) -> None:
         """Write this controller's registration if the log has none of this incarnation, or another's in its place.

@@ -57,6 +57,8 @@ class Journal:
         """The node's listening address, as (host, port)."""
         self._entries_max_at_first = entries_max
         self.entries: deque[Entry] = deque()
+        self._sizes: deque[int] = deque()
+        """What each of them counts against `bytes_max`."""
         self._numbers = numbers or itertools.count(1)
         self._last_id = 0
         self._listeners: tuple[Callable[[Entry], None], ...] = ()
@@ -66,6 +68,7 @@ class Journal:
     def clear(self) -> None:
         """Forget all entries and counts; ids continue, and listeners stay."""
         self.entries.clear()
+        self._sizes.clear()
         self.bytes_held = 0
         self.dropped = 0
         self.exchanges_by_api: Counter[int] = Counter()
@@ -167,11 +170,13 @@ class Journal:
         if self.show_secrets and not isinstance(entry, BrokenTick):
             entry.show_secrets = True
         if self.enabled:
-            entries = self.entries
+            entries, sizes = self.entries, self._sizes
             entries.append(entry)
-            self.bytes_held += entry.bytes_held + ENTRY_OVERHEAD_BYTES
+            sizes.append(size := entry.bytes_held + ENTRY_OVERHEAD_BYTES)
+            self.bytes_held += size
             while len(entries) > self.entries_max or (self.bytes_held > self.bytes_max and len(entries) > 1):
-                self.bytes_held -= entries.popleft().bytes_held + ENTRY_OVERHEAD_BYTES
+                entries.popleft()
+                self.bytes_held -= sizes.popleft()
                 self.dropped += 1
         for listener in self._listeners:
             listener(entry)

@@ -42,8 +42,7 @@ def receive_heartbeat(controller: "ControllerContext", request: BrokerHeartbeatR
 def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) -> ControllerResult[HeartbeatReply]:
     """Generate the records and the response: state changes first, then failed directories, then cordoned ones."""
     broker_id = request.broker_id
-    controller.check_broker_epoch(broker_id, request.broker_epoch)
-    registration = controller.image.cluster.brokers[broker_id]
+    registration = controller.check_broker_epoch(broker_id, request.broker_epoch)
     heartbeats = controller.heartbeats
     current = heartbeats.brokers[broker_id].current
     is_caught_up = request.current_metadata_offset >= registration.registration_offset
@@ -54,27 +53,28 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
             check_registered(registration, request.offline_log_dirs)
         if Rule.BROKERS_WAIT_FOR_THEIR_ASSIGNMENTS in rules and current is BrokerState.FENCED:
             want_fence = want_fence or waits_for_assignments(controller, registration)
+    shuts_down = current is BrokerState.CONTROLLED_SHUTDOWN
     state = next_state(
         current,
         want_fence=want_fence,
         want_shut_down=request.want_shut_down,
         is_caught_up=is_caught_up,
-        leads_any=controller.image.topics.index.leads_any(broker_id),
-        others_passed_shutdown=current is BrokerState.CONTROLLED_SHUTDOWN
-        and heartbeats.others_passed_shutdown(broker_id),
+        leads_any=(shuts_down or request.want_shut_down) and controller.image.topics.index.leads_any(broker_id),
+        others_passed_shutdown=shuts_down and heartbeats.others_passed_shutdown(broker_id),
     )
     records = [] if state is current else _state_records(controller, broker_id, state)
     heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
-    supports = controller.image.version.supports
-    if request.offline_log_dirs and "directory_assignment" in supports:
+    if request.offline_log_dirs and "directory_assignment" in controller.image.version.supports:
         records += directories_offline(controller, broker_id, request.offline_log_dirs)
-    if request.cordoned_log_dirs is not None and (
-        "cordoned_log_dirs" in supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
+    if (cordoned := directories_cordoned(controller, registration, request.cordoned_log_dirs)) and (
+        "cordoned_log_dirs" in controller.image.version.supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
     ):
-        records += directories_cordoned(controller, registration, request.cordoned_log_dirs)
+        records += cordoned
+    reply = HeartbeatReply(state, is_caught_up)
+    if not records:
+        return ControllerResult(records, reply)
     change = "log directories changed" if state is current else f"{current.value} to {state.value}"
-    reason = f"broker {broker_id}: {change}" if records else ""
-    return ControllerResult(records, HeartbeatReply(state, is_caught_up), reason, atomic=False)
+    return ControllerResult(records, reply, f"broker {broker_id}: {change}", atomic=False)
 
 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:

@@ -30,7 +30,7 @@ class HeartbeatState:
     @property
     def current(self) -> BrokerState:
         """State before the next heartbeat."""
-        if self.is_shutting_down:
+        if self.shutdown_offset >= 0:
             return BrokerState.CONTROLLED_SHUTDOWN
         return BrokerState.FENCED if self.fenced else BrokerState.UNFENCED
 

@@ -56,9 +56,11 @@ def directories_cordoned(
     if cordoned_dirs is None:
         return []
     known = registration.cordoned_log_dirs
+    if known == (*cordoned_dirs,):
+        return []
     if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_REPORTED in controller.config.rules:
         known = ()
-    if known is not None and (known == (*cordoned_dirs,) or set(known) == set(cordoned_dirs)):
+    if known is not None and set(known) == set(cordoned_dirs):
         return []
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id,
