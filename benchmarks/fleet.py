@@ -120,4 +120,4 @@ def measure(size: Size) -> Result:
 
 if __name__ == "__main__":
     options = argument_parser(__doc__, "1,000 brokers").parse_args()
-    show(measure(Size(1_000, 3, 12) if options.quick else Size(10_000, 20, 45)), options)
+    show(measure(Size(1_000, 3, 12) if options.quick else Size(10_000, 15, 35)), options)

@@ -18,7 +18,7 @@ from contenders import create_topic, heartbeat, registrations, shrink_or_grow
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import Send
+from mockraft.server.effects import AwaitSent, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import read_response, write_request
@@ -72,7 +72,10 @@ class World:
 
     def send(self, frame: bytes) -> bytes:
         """Pass one request to the node; return the response frame without its length."""
-        (effect,) = self.node.step(1, frame, self.now_ms)
+        effects = self.node.step(1, frame, self.now_ms)
+        if isinstance(effects[0], AwaitSent):  # a long request is answered in its turn
+            effects = self.node.sent(1, self.now_ms)
+        effect = effects[0]
         assert isinstance(effect, Send)
         return effect.data[4:]
 

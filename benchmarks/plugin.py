@@ -114,5 +114,5 @@ def measure(rounds: int) -> Result:
 
 
 if __name__ == "__main__":
-    options = argument_parser(__doc__, rounds=(100, "two runs with the package, two without")).parse_args()
+    options = argument_parser(__doc__, rounds=(60, "two runs with the package, two without")).parse_args()
     show(measure(options.rounds), options)
