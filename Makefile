@@ -111,7 +111,7 @@ release-check: .venv/ready java  ## what a Kafka release changes, and what of mo
 matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers captures' measures those anew, with Java)
 	@.venv/bin/python -m tests.matrix $(ARGS)
 
-benchmarks: .venv/ready java  ## every benchmark with its peers in one run, at most 20 minutes; writes docs/evidence/benchmarks.md
+benchmarks: speed java  ## every benchmark with its peers in one run, at most 20 minutes; writes docs/evidence/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib, pyspark' 2>/dev/null || $(PIP) --group bench --editable '.[spark]'
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
