@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -85,8 +86,10 @@ def program(name: str) -> str:
     source, built = SOURCES / f"{name}.c", BUILT / name
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
         BUILT.mkdir(parents=True, exist_ok=True)
-        command = [os.environ.get("CC", "cc"), "-O2", "-Wall", "-o", str(built), str(source)]
-        subprocess.run(command, check=True)
+        compiler = os.environ.get("CC", "cc")
+        if shutil.which(compiler) is None:
+            raise SystemExit(f"the load needs a C compiler, and {compiler} is not installed (CC names another one)")
+        subprocess.run([compiler, "-O2", "-Wall", "-o", str(built), str(source)], check=True)
     return str(built)
 
 

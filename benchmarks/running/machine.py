@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 from mockraft.kafka.jars import KAFKA_VERSION
+from mockraft.wire import codec_path
 from result import SPREAD_MAX, Cell, Table
 from running.runner import RUNS_MAX, Runner
 
@@ -26,11 +27,11 @@ PROGRAMS = {
 
 
 def first_line(*command: str) -> str:
-    """Return the first line that a program prints, or why there is none."""
+    """Return the first line of what a program writes to stdout, else to stderr, or why there is none."""
     if shutil.which(command[0]) is None:
         return "not installed"
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return (done.stdout.splitlines() or [""])[0].strip()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ((done.stdout or done.stderr).splitlines() or [""])[0].strip()
 
 
 def package_version(name: str) -> str:
@@ -67,6 +68,7 @@ def versions() -> list[list[Cell]]:
         ["system", f"{platform.system()} {platform.release()} {platform.machine()}"],
         ["load averages at the end (1, 5, 15 minutes)", load],
         ["Python", platform.python_version()],
+        ["mockraft's codec, where a table does not name it", codec_path.path],
         ["Kafka", KAFKA_VERSION],
     ]
     rows += [[name, first_line(*command)] for name, command in PROGRAMS.items()]
