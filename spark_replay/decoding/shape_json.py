@@ -23,6 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 INTEGERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "uint32": ">u4", "int64": ">i8"}
 """numpy dtypes of the schema's integer types."""
 
+_STRING = pa.string()
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TRUTH = {False: "false", True: "true"}
 _UNSAFE = np.array([byte < 0x20 or byte > 0x7E or byte in b'"\\' for byte in range(256)])
@@ -109,10 +110,10 @@ def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array
         unsafe = np.logical_or.reduce(_UNSAFE[content], axis=1)
         right &= ~unsafe
         content = np.where(unsafe[:, None], np.uint8(0x20), content)
-        return _fixed_strings(_quoted(content))
+        return fixed_strings(_quoted(content))
     if leaf.kind == "uuid":
-        return _fixed_strings(_quoted(_base64(content, _URL_SAFE)[:, :22]))
-    return _fixed_strings(_quoted(_base64(content)))
+        return fixed_strings(_quoted(_base64(content, _URL_SAFE)[:, :22]))
+    return fixed_strings(_quoted(_base64(content)))
 
 
 def _text(kind: str, data: bytes) -> str:
@@ -148,7 +149,14 @@ def _quoted(text: Bytes) -> Bytes:
     return quoted
 
 
-def _fixed_strings(text: Bytes) -> pa.Array:
-    rows, length = text.shape
-    offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))
+def uuid_texts(content: Bytes) -> pa.Array:
+    """Return the texts of rows of 16 bytes."""
+    return fixed_strings(_base64(content, _URL_SAFE)[:, :22])
+
+
+def fixed_strings(content: Bytes, kind: pa.DataType = _STRING) -> pa.Array:
+    """Return rows of bytes as a column of strings (which must be valid) or binary."""
+    rows, length = content.shape
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(length)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(content))]
+    return pa.Array.from_buffers(kind, rows, buffers)

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.decoding.layout import Layout, Leaf, lay_out
 from mockraft.spark_replay.decoding.shape_json import Template
+from mockraft.spark_replay.decoding.typed_columns import Read, struct_reader
 from mockraft.spark_replay.decoding.verdicts import Verdict, header_version, judge_as
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
@@ -86,6 +87,11 @@ class Shape:
     def template(self) -> Template:
         """The template for the JSON of its frames' bodies."""
         return Template(self.cls, self.version, self.layout.tree)
+
+    @cached_property
+    def read_struct(self) -> Read:
+        """A function from its frames to their bodies as Arrow structs."""
+        return struct_reader(self.cls, self.version, self.layout.tree)
 
     @property
     def size(self) -> int:

@@ -31,8 +31,8 @@ VALUES_MAX = 1_000_000
 """Maximum number of elements and values of a large body; more would take gigabytes as objects."""
 
 
-WriteJson = Callable[[Message, int, bytes], str]
-"""A function that writes a message, read from these bytes, as JSON."""
+MakeBody = Callable[[Message, int, bytes], object]
+"""A function from a message, its version and the bytes it was read from to what its row gets: JSON, or a message."""
 
 
 def full_json(message: Message, version: int, block: bytes) -> str:
@@ -42,7 +42,12 @@ def full_json(message: Message, version: int, block: bytes) -> str:
 
 def json_without_secrets(message: Message, version: int, block: bytes) -> str:
     """Write a message as JSON with `[hidden]` for secrets."""
-    return full_json(masked(message, in_use()) if may_have_secrets(type(message), block) else message, version, block)
+    return json_text(without_secrets(message, block), version)
+
+
+def without_secrets(message: Message, block: bytes) -> Message:
+    """Return a message, read from these bytes, with masks for secrets."""
+    return masked(message, in_use()) if may_have_secrets(type(message), block) else message
 
 
 class Verdict(NamedTuple):
@@ -57,16 +62,16 @@ class Verdict(NamedTuple):
     roundtrip: bool | None = None
     first_diff_offset: int | None = None
     unknown_tags: tuple[int, ...] | None = None
-    body: str | None = None
+    body: object = None
 
 
 class _Body(NamedTuple):
-    """A decoded body: its bytes written again, or the error of writing, its unknown tags and its JSON."""
+    """A decoded body: its bytes written again, or the error of writing, its unknown tags and what its row gets."""
 
     written: bytes
     refusal: str | None
     unknown_tags: tuple[int, ...]
-    json: str | None
+    made: object
 
 
 TRUNCATED = Verdict("truncated")
@@ -76,9 +81,7 @@ OPAQUE = Verdict("opaque")
 """The verdict on bytes that are not Kafka's protocol."""
 
 
-def judge_frame(
-    data: bytes, api_key: int, api_version: int, is_response: bool, write_json: WriteJson | None
-) -> Verdict:
+def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, make_body: MakeBody | None) -> Verdict:
     """Decode a frame (without its four-byte length) of an API and version, and write it again. Never raises.
 
     An ApiVersions response is read as version 0 if its request's version does not fit, as clients do (KIP-511).
@@ -89,11 +92,11 @@ def judge_frame(
         return Verdict("unknown_api")
     cls = overlay.by_name(name)
     if cls.min_version <= api_version <= cls.max_version:
-        found = judge_as(data, overlay, cls, api_version, is_response, write_json)
+        found = judge_as(data, overlay, cls, api_version, is_response, make_body)
     else:
         found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
     if found.decode_status != "ok" and is_response and api_key == api_keys.API_VERSIONS and api_version != 0:
-        older = judge_as(data, overlay, cls, 0, is_response, write_json)
+        older = judge_as(data, overlay, cls, 0, is_response, make_body)
         return older if older.decode_status == "ok" else found
     return found
 
@@ -105,7 +108,7 @@ def header_version(overlay: Overlay, api_key: int, api_version: int, is_response
 
 
 def judge_as(
-    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, write_json: WriteJson | None
+    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, make_body: MakeBody | None
 ) -> Verdict:
     """Return the verdict on a frame of a message class, in a version that the class has."""
     before = header_version(overlay, cls.api_key, version, is_response)
@@ -114,16 +117,16 @@ def judge_as(
         header, at = header_class.read_from(data, before, 0)
         block = data[at:]
         read = _body if len(block) > REMEMBERED_BODY_BYTES_MAX else _remembered
-        body = read(cls, version, block, write_json)
+        body = read(cls, version, block, make_body)
     except WireError as error:
         return _refused(error, data, cls, version, before, header_class)
     written = header.write(before) + body.written
     tags = (*(tag for tag, _ in header.unknown_tagged_fields), *body.unknown_tags)
     if body.refusal is not None:
-        return Verdict("ok", None, body.refusal, False, None, tags, body.json)
+        return Verdict("ok", None, body.refusal, False, None, tags, body.made)
     if written == data:
-        return Verdict("ok", None, None, True, None, tags, body.json)
-    return Verdict("ok", None, None, False, first_difference(written, data), tags, body.json)
+        return Verdict("ok", None, None, True, None, tags, body.made)
+    return Verdict("ok", None, None, False, first_difference(written, data), tags, body.made)
 
 
 def _refused(
@@ -140,18 +143,18 @@ def _refused(
     return Verdict("error", offset, f"{error.what}{place}")
 
 
-def _body(cls: type[Message], version: int, block: bytes, write_json: WriteJson | None) -> _Body:
+def _body(cls: type[Message], version: int, block: bytes, make_body: MakeBody | None) -> _Body:
     if len(block) >= LARGE_BODY_BYTES:
         _check_large(cls, version, block)
     message = cls.read(block, version)
     tags: list[int] = []
     constructed: type = with_constructor(cls)
     _collector(constructed, version)(message, tags)
-    tree = write_json(message, version, block) if write_json else None
+    made = make_body(message, version, block) if make_body else None
     try:
-        return _Body(message.write(version), None, tuple(tags), tree)
+        return _Body(message.write(version), None, tuple(tags), made)
     except WireError as error:
-        return _Body(b"", str(error), tuple(tags), tree)
+        return _Body(b"", str(error), tuple(tags), made)
 
 
 def _check_large(cls: type[Message], version: int, block: bytes) -> None:
@@ -164,12 +167,12 @@ def _check_large(cls: type[Message], version: int, block: bytes) -> None:
         return
 
 
-def _remembered(cls: type[Message], version: int, block: bytes, write_json: WriteJson | None) -> _Body:
+def _remembered(cls: type[Message], version: int, block: bytes, make_body: MakeBody | None) -> _Body:
     """Call `_body` once for equal bodies, as long as they are cached."""
-    key = (cls, version, block, write_json)
+    key = (cls, version, block, make_body)
     found = _memory.bodies.get(key)
     if found is None:
-        found = _body(cls, version, block, write_json)
+        found = _body(cls, version, block, make_body)
         _memory.keep(key, found)
     return found
 
@@ -178,11 +181,12 @@ class _Memory:
     """A cache of decoded bodies by their bytes; cleared when full, since it then holds bodies that do not repeat."""
 
     def __init__(self) -> None:
-        self.bodies: dict[tuple[type[Message], int, bytes, WriteJson | None], _Body] = {}
+        self.bodies: dict[tuple[type[Message], int, bytes, MakeBody | None], _Body] = {}
         self.size = 0
 
-    def keep(self, key: tuple[type[Message], int, bytes, WriteJson | None], body: _Body) -> None:
-        size = 500 + 2 * len(key[2]) + len(body.json or "")
+    def keep(self, key: tuple[type[Message], int, bytes, MakeBody | None], body: _Body) -> None:
+        made = len(body.made) if isinstance(body.made, str) else 20 * len(key[2])
+        size = 500 + 2 * len(key[2]) + made
         if self.size + size > REMEMBERED_BYTES_MAX:
             self.bodies.clear()
             self.size = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
@@ -29,6 +30,7 @@ def write_tables(
     out: Path,
     *,
     only: Sequence[str] = TABLES,
+    typed: Sequence[str] = (),
     file_format: str = "parquet",
     with_bodies: bool = True,
     show_secrets: bool = False,
@@ -39,8 +41,8 @@ def write_tables(
     """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
 
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
-    table of events. Secrets are hidden, in the bytes too, unless `show_secrets`. Raises what the source raises, from
-    Spark's job.
+    table of events. For each API of `typed` there is a table `messages_Fetch` with typed columns. Secrets are hidden,
+    in the bytes too, unless `show_secrets`. Raises what the source raises, from Spark's job, and OptionError.
     """
     given = dict(options or {})
     written = out / "frames"
@@ -64,12 +66,22 @@ def write_tables(
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
         "file_events": lambda: tables.file_events(spark, captures, **given),
     }
+    for api in typed:
+        makers[typed_name(api)] = partial(_typed, frames, api, show_secrets)
     rows = {}
-    for name in TABLES:
-        if name in only:
-            on_table(name)
-            rows[name] = _write(makers[name](), out / name, file_format)
+    for name in (*(name for name in TABLES if name in only), *map(typed_name, typed)):
+        on_table(name)
+        rows[name] = _write(makers[name](), out / name, file_format)
     return rows
+
+
+def typed_name(api: str) -> str:
+    """Return the name of the table of an API's typed messages."""
+    return f"messages_{api}"
+
+
+def _typed(frames: Callable[[], WorkerTable | DataFrame], api: str, show_secrets: bool) -> WorkerTable:
+    return tables.typed_messages_table(frames(), api, show_secrets=show_secrets)
 
 
 def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
@@ -78,7 +90,7 @@ def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
             return table.write_parquet(out)
         table = table.dataframe()
     table.write.mode("overwrite").format(file_format).save(str(out))
-    rows: int = read_table(table.sparkSession, out, file_format).count()
+    rows: int = table.sparkSession.read.schema(table.schema).format(file_format).load(str(out)).count()
     return rows
 
 

@@ -15,6 +15,7 @@ from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 from mockraft.spark_replay.spark.worker_table import WorkerTable
+from mockraft.wire.errors import WireError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
@@ -94,6 +95,29 @@ def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True, sho
     return WorkerTable(of.select(*FRAMES.names), decode, MESSAGES)
 
 
+def typed_messages(of: DataFrame, api: str, *, show_secrets: bool = False) -> DataFrame:
+    """Return the frames of one API ("Fetch") decoded to typed columns: `decoding.typed_schema` lists them.
+
+    Fields of a body are fields of `request` or `response`, so Spark reads and filters them without parsing JSON.
+    Raises OptionError for an unknown API.
+    """
+    return typed_messages_table(of, api, show_secrets=show_secrets).dataframe()
+
+
+def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets: bool = False) -> WorkerTable:
+    """Return the table of `typed_messages`, to be written as Parquet by the workers."""
+    from mockraft.spark_replay.decoding import typed_schema
+
+    try:
+        schema = typed_schema(api)
+    except WireError as error:
+        raise OptionError(str(error)) from None
+    decode = partial(_typed, api, show_secrets)
+    if isinstance(of, WorkerTable):
+        return of.then(decode, schema)
+    return WorkerTable(of.select(*FRAMES.names), decode, schema)
+
+
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     """Return requests with their responses (EXCHANGES) of a DataFrame of frames, one row for each pair.
 
@@ -135,6 +159,12 @@ def _decoded(
     from mockraft.spark_replay.decoding import decode_batches
 
     return decode_batches(batches, body, show_secrets=show_secrets)
+
+
+def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.decoding import decode_typed_batches
+
+    return decode_typed_batches(batches, api, show_secrets=show_secrets)
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -84,6 +84,28 @@ def test_decode_writes_to_a_file_url(run: Callable[..., Result], controller_capt
     assert pq.read_table(tmp_path / "a b" / "frames").num_rows == 10
 
 
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_typed_messages_take_the_place_of_json(
+    run: Callable[..., Result], spark: Any, controller_capture: str, tmp_path: Path, form: str
+) -> None:
+    words = ("decode", "--captures", controller_capture, *ONLY, "--typed", "BrokerRegistration", "--format", form)
+    result = run(*words, "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert (rows["frames"], rows["messages_BrokerRegistration"], rows["exchanges"]) == (10, 10, 5)
+    assert "messages" not in rows
+    found = spark.read.format(form).load(str(tmp_path / "messages_BrokerRegistration"))
+    assert {row.brokerId for row in found.where("not is_response").select("request.brokerId").collect()} == {1, 2}
+
+
+def test_typed_messages_of_an_unknown_api_are_refused(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path
+) -> None:
+    result = run("decode", "--captures", controller_capture, "--typed", "Fetched", "--out", tmp_path / "t")
+    assert result.exit_code == 2
+    assert "no API 'Fetched'" in result.stderr
+
+
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
     result = run("roundtrip", "--captures", tmp_path / "run.pcap")

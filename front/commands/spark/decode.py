@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import blaming
 from mockraft.commands.spark.options import SparkOptions, local_folder, need_spark, result_console, writable_folder
+from mockraft.wire.errors import WireError
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +27,7 @@ followed across splits and files.
 \b
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
+  mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
   mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
 
 """ + exit_codes(
@@ -79,6 +82,9 @@ class DecodeOptions(FrameOptions):
     file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
     tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")
     body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
+    typed: str | None = option(
+        None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
+    )
     overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
 
@@ -105,10 +111,14 @@ def decode(options: DecodeOptions) -> None:
 
     out, file_format = local_folder(options.out), options.file_format
     only = _chosen(options.tables, decode_job.TABLES, "--tables")
+    typed = _apis(options.typed)
+    if typed and options.tables is None:
+        only = tuple(name for name in only if name != "messages")
+    names = (*only, *map(decode_job.typed_name, typed))
     _chosen(file_format, decode_job.FORMATS, "--format")
     _chosen(options.body, ("json", "none"), "--body")
     source, files = options.source(), options.files()
-    there = [name for name in only if (out / name).exists()]
+    there = [name for name in names if (out / name).exists()]
     if there and not options.overwrite:
         raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
     writable_folder(str(out))
@@ -118,12 +128,13 @@ def decode(options: DecodeOptions) -> None:
             files,
             out,
             only=only,
+            typed=typed,
             file_format=file_format,
             with_bodies=options.body == "json",
             show_secrets=options.show_secrets,
             partitions=options.partitions,
             options=source,
-            on_table=lambda name: progress.step(f"writing {name} ({only.index(name) + 1} of {len(only)})"),
+            on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
         )
         found = []
         if "messages" in only:
@@ -163,6 +174,17 @@ def roundtrip(options: RoundtripOptions) -> None:
         console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
     if failed:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _apis(text: str | None) -> tuple[str, ...]:
+    """Return the APIs of --typed. Raises BadParameter for an unknown one."""
+    from mockraft.spark_replay.decoding import typed_schema
+
+    found = tuple(dict.fromkeys(each.strip() for each in text.split(","))) if text else ()
+    for api in found:
+        with blaming("--typed", WireError):
+            typed_schema(api)
+    return found
 
 
 def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from mockraft.codegen.every_release import every_release
-from mockraft.spark_replay.decoding import decode_batches, decode_frames, message_table
+from mockraft.spark_replay.decoding import decode_batches, decode_frames, judging
 from mockraft.spark_replay.decoding.shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
@@ -169,7 +169,7 @@ TELLING = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x1F)
 def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
     """Start every test with an empty shape table."""
     fresh = ShapeTable()
-    monkeypatch.setattr(message_table, "KNOWN_SHAPES", fresh)
+    monkeypatch.setattr(judging, "KNOWN_SHAPES", fresh)
     return fresh
 
 

@@ -1,0 +1,104 @@
+"""Frames of one API to messages with typed columns instead of JSON."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from mockraft.codegen.every_release import in_use
+from mockraft.spark_replay.arrow_columns import at_least_one
+from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.judging import BodyMaker, Rows, VerdictColumns, judge_frames, put_together
+from mockraft.spark_replay.decoding.message_table import KEPT, cut
+from mockraft.spark_replay.decoding.shapes import Bytes, Shape
+from mockraft.spark_replay.decoding.typed_columns import struct_column, struct_type
+from mockraft.spark_replay.decoding.verdicts import Verdict, without_secrets
+from mockraft.spark_replay.schemas import MESSAGES
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
+from mockraft.wire.names import did_you_mean
+from mockraft.wire.schema_files import schema_of
+
+_SIDES = ("request", "response")
+_VERDICT = [name for name in Verdict._fields if name != "body"]
+
+
+def typed_schema(api: str) -> pa.Schema:
+    """Return the columns of the typed messages of an API ("Fetch"): those of MESSAGES without `api_name` and `body`.
+
+    `request` and `response` are structs with the message's fields of all versions, by Kafka's JSON names. Raises
+    WireError for an unknown API.
+    """
+    overlay, key = in_use(), _api_key(api)
+    names = overlay.requests[key], overlay.responses[key]
+    sides = zip(_SIDES, names, strict=True)
+    types = [pa.field(side, struct_type(schema_of(overlay.by_name(name)).root)) for side, name in sides]
+    return pa.schema([*(MESSAGES.field(name) for name in (*KEPT, *_VERDICT)), *types])
+
+
+def decode_typed(frames: pa.RecordBatch, api: str, *, show_secrets: bool = False) -> pa.RecordBatch:
+    """Decode the frames of one API; a row for each, with the columns of `typed_schema`.
+
+    `request` or `response` has the body, with a field of its own type for each field of the message: null if the
+    frame's version lacks it, its default if it is a tagged field that was left out. Both are null if the frame did not
+    decode. Secrets are `[hidden]` unless `show_secrets`. Raises WireError for an unknown API.
+    """
+    schema = typed_schema(api)
+    frames = frames.filter(pc.fill_null(pc.equal(frames.column("api_key"), _api_key(api)), False))
+    columns = FrameColumns(frames)
+    verdicts = judge_frames(columns, _SHOWING if show_secrets else _HIDING)
+    found = {name: frames.column(name) for name in KEPT} | verdicts.columns()
+    for number, side in enumerate(_SIDES):
+        parts = _parts(verdicts, columns.is_response == bool(number))
+        found[side] = put_together(frames.num_rows, parts, schema.field(side).type)
+    return pa.record_batch(found, schema=schema)
+
+
+def decode_typed_batches(
+    batches: Iterable[pa.RecordBatch], api: str, *, show_secrets: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Call `decode_typed` for many batches, cut as for `decode_batches`."""
+    parts = (part for batch in batches for part in cut(batch))
+    decoded = (decode_typed(part, api, show_secrets=show_secrets) for part in parts)
+    yield from at_least_one((batch for batch in decoded if batch.num_rows), typed_schema(api))
+
+
+def _parts(verdicts: VerdictColumns, is_wanted: npt.NDArray[np.bool_]) -> list[tuple[Rows, pa.Array]]:
+    """Return the bodies of the rows of one direction."""
+    parts = [(rows, bodies) for rows, bodies in verdicts.body_columns if len(rows) and is_wanted[rows[0]]]
+    single: defaultdict[tuple[type[Message], int], dict[int, Message]] = defaultdict(dict)
+    for row, body in verdicts.bodies.items():
+        if is_wanted[row]:
+            assert isinstance(body, tuple)
+            message, version = body
+            single[type(message), version][row] = message
+    for (cls, version), found in single.items():
+        parts.append((np.array([*found], np.int64), struct_column(cls, version, [*found.values()])))
+    return parts
+
+
+def _api_key(api: str) -> int:
+    keys = {name.removesuffix("Request"): key for key, name in in_use().requests.items()}
+    if api not in keys:
+        raise WireError(f"Kafka has no API {api!r}; {did_you_mean(api, [*keys])}")
+    return keys[api]
+
+
+def _shown(message: Message, version: int, block: bytes) -> tuple[Message, int]:
+    return message, version
+
+
+def _hidden(message: Message, version: int, block: bytes) -> tuple[Message, int]:
+    return without_secrets(message, block), version
+
+
+def _of_shape(shape: Shape, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    return shape.read_struct(frames), np.ones(len(frames), np.bool_)
+
+
+_SHOWING = BodyMaker(_shown, _of_shape, True)
+_HIDING = BodyMaker(_hidden, _of_shape, False)
