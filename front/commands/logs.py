@@ -23,6 +23,7 @@ PENDING_BYTES_MAX = 1 << 20
 """Size of the lines that wait to be written; each counts with `LINE_OVERHEAD_BYTES`."""
 
 LINE_OVERHEAD_BYTES = 64
+LINES_AT_ONCE = 1_000
 CLOSE_TIMEOUT_S = 0.5
 """Time for the last lines when the process ends: a log that nobody reads does not keep it."""
 
@@ -104,14 +105,25 @@ class PipeHandler(logging.Handler):
 
     def _write_lines(self) -> None:
         while (line := self._lines.get()) is not None:
+            lines = [line]
+            # Many in one write: each gives the interpreter to the event loop, which keeps it for some milliseconds.
+            while len(lines) < LINES_AT_ONCE and not self._lines.empty():
+                if (line := self._lines.get()) is None:
+                    self._lines.put(None)
+                    break
+                lines.append(line)
+            data = b"".join(lines)
             with contextlib.suppress(OSError):  # nobody will read any more
-                self._write(line)
-            self._written_bytes += len(line) + LINE_OVERHEAD_BYTES
+                self._write(data)
+            self._written_bytes += len(data) + LINE_OVERHEAD_BYTES * len(lines)
+            if self._lines.empty() and self.lock is not None and self.lock.acquire(blocking=False):
+                self._report_dropped()
+                self.lock.release()
 
-    def _write(self, line: bytes) -> None:
-        while line:
+    def _write(self, data: bytes) -> None:
+        while data:
             try:
-                line = line[os.write(self._descriptor, line) :]
+                data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:  # whoever shares the pipe made it non-blocking
                 poll = select.poll()
                 poll.register(self._descriptor, select.POLLOUT)
