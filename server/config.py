@@ -155,7 +155,8 @@ class ControllerConfig:
         {},
         "Cluster",
         "A property of the controller's server.properties, as in group.streams.max.heartbeat.interval.ms=20000: bounds"
-        " and defaults of groups' and topics' configs, for instance. One that is an option here sets that option.",
+        " and defaults of groups' and topics' configs, for instance. One that is an option here sets that option;"
+        " both with different values are refused.",
     )
 
     rules: frozenset[Rule] = frozenset()

@@ -7,6 +7,7 @@ from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.periodic import PeriodicTask
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.security.delegation_tokens import remove_expired_tokens
+from mockraft.server.controller.settings.features import NO_OP_LEVEL
 from mockraft.server.controller.topics.periodic_elections import balance_leaders, elect_unclean_leaders
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
@@ -41,4 +42,5 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
 
 def write_no_op(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
     """Write a record without content, so that offsets move and a lost connection shows (KIP-835)."""
-    return ControllerResult([RecordAt(NoOpRecord(), 0)], False)
+    has_record = controller.image.metadata_version >= NO_OP_LEVEL
+    return ControllerResult([RecordAt(NoOpRecord(), 0)] if has_record else [], False)

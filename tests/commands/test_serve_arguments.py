@@ -68,8 +68,9 @@ def test_a_variable_is_read_as_typer_reads_it(variable: str, text: str, monkeypa
 
     options = by_typer([])
     assert read([]) in (options, None)
-    is_used = text and not text.startswith("tcp:") and text != "no"
-    assert (options != defaults()) == bool(is_used)
+    is_given = text and not text.startswith("tcp:")
+    assert options.pop("given") == ({variable.lower()} if is_given else set())
+    assert (options != defaults()) == bool(is_given and text != "no")
 
 
 def test_an_option_precedes_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,9 @@ _FIELDS = [
 ]
 
 
-def config_with(*server_properties: str) -> ControllerConfig:
-    options: dict[str, Any] = defaults() | {"server_property": list(server_properties)}
+def config_with(*server_properties: str, given: dict[str, Any] | None = None) -> ControllerConfig:
+    options: dict[str, Any] = defaults() | {"server_property": list(server_properties), "given": given or {}}
+    options |= given or {}
     return config_of(options | checked(options) | {"cluster_id": "a-cluster", "rules": frozenset(), "overlay": None})
 
 
@@ -65,6 +66,17 @@ def test_every_property_of_an_option_sets_it(field: str) -> None:
 def test_refusal_names_the_option_in_a_propertys_place(server_property: str, option: str) -> None:
     with pytest.raises(OptionError, match=f"{server_property.partition('=')[0]}: .* has an option for it, {option}$"):
         config_with(server_property)
+
+
+def test_an_option_and_its_property_agree_or_are_refused() -> None:
+    """A difference is refused as KafkaConfig refuses one between node.id and broker.id, even if it is the default."""
+    config = config_with("broker.session.timeout.ms=5000", given={"session_timeout_ms": 5000})
+    assert config.session_timeout_ms == 5000
+    about = r"^broker\.session\.timeout\.ms=5000 contradicts --session-timeout-ms 9000; give one of them$"
+    with pytest.raises(OptionError, match=about):
+        config_with("broker.session.timeout.ms=5000", given={"session_timeout_ms": 9000})
+    with pytest.raises(OptionError, match="contradicts --sasl-enabled-mechanisms PLAIN"):
+        config_with("sasl.enabled.mechanisms=SCRAM-SHA-256", given={"sasl_enabled_mechanisms": "PLAIN"})
 
 
 def test_a_value_out_of_range_names_the_property_that_has_no_option() -> None:

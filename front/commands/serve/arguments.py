@@ -23,7 +23,10 @@ class NotPlainError(Exception):
 
 
 def read(arguments: Sequence[str]) -> dict[str, object] | None:
-    """Return every option of `serve` for these arguments and variables; None where Typer must read them."""
+    """Return every option of `serve` for these arguments and variables, and the names of those given in `given`.
+
+    None where Typer must read them.
+    """
     options = defaults()
     lists: dict[str, list[object]] = {}
     given: set[str] = set()
@@ -49,9 +52,10 @@ def read(arguments: Sequence[str]) -> dict[str, object] | None:
                 if OPTIONS[name].is_list:
                     return None
                 options[name] = _value(OPTIONS[name], text)
+                given.add(name)
     except (KeyError, IndexError, NotPlainError):
         return None
-    return {**options, **lists}
+    return {**options, **lists, "given": frozenset(given)}
 
 
 def _value(option: Option, text: str) -> object:

@@ -68,21 +68,28 @@ def _typer_function(run: Callable[[dict[str, object]], int]) -> Callable[..., No
 
     from_variables = {OPTIONS[name].flag: OPTIONS[name].variable for name in variables()}
 
-    def serve(**options: object) -> None:
+    def serve(context: typer.Context, **options: object) -> None:
+        given = frozenset(name for name in options if _is_given(context, name))
         try:
-            code = run(options)
+            code = run({**options, "given": given})
         except OptionError as error:
             raise typer.BadParameter(str(error), param_hint=_hint(error.flag, from_variables)) from error
         if code:
             raise typer.Exit(code)
 
-    parameters = [
+    parameters = [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=_annotation(option))
         for name, option in OPTIONS.items()
     ]
     serve.__dict__["__signature__"] = inspect.Signature(parameters)
     serve.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return serve
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
 
 
 def _hint(flag: str, from_variables: Mapping[str, str]) -> str | None:

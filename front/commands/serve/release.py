@@ -32,6 +32,10 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
         # As on the command line, where lists are text.
         own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
+        for name, value in own.items():
+            if name in options["given"] and options[name] != value:
+                key, flag = server_properties.property_of(name), OPTIONS[name].flag
+                raise ValueError(f"{key}={given[key]} contradicts {flag} {options[name]}; give one of them")
     unstable, level = (options | own)["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
         if options["metadata_version"]:
@@ -53,10 +57,11 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
 
 def log_lower_level(level: int | None, config: ControllerConfig) -> None:
     """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
-    if level is None or level >= config.metadata_version:
-        return
     from mockraft.releases import SUPPORTED, release
-    from mockraft.server.controller.settings.features import metadata_version
+    from mockraft.server.controller.settings.features import METADATA_VERSION_MIN, metadata_version
+
+    if level is None or not METADATA_VERSION_MIN <= level < config.metadata_version:
+        return
 
     older = next((of for of in map(release, SUPPORTED) if level in of.metadata_versions), None)
     if older is None or older.name == config.release:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
+from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, REGISTRATION_CHANGE_LEVEL
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+    from mockraft.wire.message import Message
 
 NO_BROKER: Final = -1
 
@@ -25,24 +29,32 @@ _CONTROLLED_SHUTDOWN_VERSION = 1
 def fence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Remove the broker from every ISR; fence it last."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
     changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
-    return [*changes, RecordAt(change, _FENCING_VERSION)]
+    record: Message
+    if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
+        record = FenceBrokerRecord(id=broker_id, epoch=broker_epoch)
+    else:
+        record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
+    return [*changes, RecordAt(record, _FENCING_VERSION)]
 
 
 def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Unfence the broker first; then elect it for leaderless partitions."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
     changes = leader_and_isr_updates(controller, controller.image.topics.index.leaderless(), added=broker_id)
-    return [RecordAt(change, _FENCING_VERSION), *changes]
+    record: Message
+    if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
+        record = UnfenceBrokerRecord(id=broker_id, epoch=broker_epoch)
+    else:
+        record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
+    return [RecordAt(record, _FENCING_VERSION), *changes]
 
 
 def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Mark the broker (once) first; then remove it from every ISR."""
     registration = controller.image.cluster.brokers[broker_id]
     changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
-    if registration.in_controlled_shutdown:
+    if registration.in_controlled_shutdown or controller.image.metadata_version < CONTROLLED_SHUTDOWN_LEVEL:
         return changes
     change = BrokerRegistrationChangeRecord(
         broker_id=broker_id,

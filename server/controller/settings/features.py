@@ -22,7 +22,15 @@ STREAMS_VERSION: Final = "streams.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 METADATA_VERSION_MIN: Final = 7
-"""3.3-IV3, the first one with which Kafka's own controller was released."""
+"""3.3-IV3, the first one with which Kafka's own controller was released: the lowest of a new log.
+
+Controllers of Kafka 3.7 to 3.9 also open logs from 3.3-IV0 (level 4) on, which their kafka-storage formats.
+"""
+
+NO_OP_LEVEL: Final = 5
+REGISTRATION_CHANGE_LEVEL: Final = 6
+CONTROLLED_SHUTDOWN_LEVEL: Final = 7
+"""Lowest levels with NoOpRecord, BrokerRegistrationChangeRecord, and the state of a broker in controlled shutdown."""
 
 _BROKER_CONFIG_TYPE: Final = 4
 
@@ -30,7 +38,8 @@ _BROKER_CONFIG_TYPE: Final = 4
 @cache
 def metadata_version(level: int) -> MetadataVersion:
     """Return the metadata.version of a feature level, which means the same in every release; ValueError if unknown."""
-    return release_named(NEWEST).metadata_version(level)
+    known = (of for of in map(release_named, reversed(SUPPORTED)) if level in of.metadata_versions)
+    return next(known, release_named(NEWEST)).metadata_version(level)
 
 
 def metadata_version_level(text: str, release: Release, *, unstable: bool = False) -> int:
@@ -108,8 +117,11 @@ def check_supported(release: Release, name: str, level: int, *, unstable: bool =
         return level == 0 or low <= level <= high
 
     if not has_level(release):
-        fitting = next((each for each in map(release_named, SUPPORTED) if has_level(each)), None)
-        hint = "no known release has it" if fitting is None else f"serve with --release {fitting.name}"
+        fitting = [each for each in map(release_named, SUPPORTED) if has_level(each)]
+        hint = "no known release has it"
+        if fitting:
+            nearest = fitting[-1] if release.is_since(fitting[-1].name) else fitting[0]
+            hint = f"serve with --release {nearest.name}"
         raise ValueError(f"{name} {level} is not supported by controllers of Kafka {release.name}; {hint}")
 
 

@@ -1,8 +1,13 @@
 """BrokerHeartbeat: its changes, in their order, and its responses."""
 
+from typing import Any
+
 import pytest
+from mockraft.server.controller.periodic_tasks import write_no_op
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...conftest import Cluster, uuid
 
@@ -92,3 +97,32 @@ def test_state_and_directories_of_one_heartbeat_come_in_order(cluster: Cluster) 
     assert written(cluster) == [(REGISTRATION, 0), (REGISTRATION, 2), (REGISTRATION, 3)]
     broker = cluster.broker(1)
     assert (broker.fenced, broker.log_dirs, broker.cordoned_log_dirs) == (False, (A,), (A,))
+
+
+@pytest.mark.parametrize(
+    ("level", "unfences", "leaves", "fences", "idles"),
+    [
+        (4, ("UnfenceBrokerRecord", 0), [], ("FenceBrokerRecord", 0), []),
+        (5, ("UnfenceBrokerRecord", 0), [], ("FenceBrokerRecord", 0), [("NoOpRecord", 0)]),
+        (6, (REGISTRATION, 0), [], (REGISTRATION, 0), [("NoOpRecord", 0)]),
+        (7, (REGISTRATION, 0), [(REGISTRATION, 1)], (REGISTRATION, 0), [("NoOpRecord", 0)]),
+    ],
+)
+def test_early_levels_have_their_own_records(
+    new_cluster: type[Cluster], level: int, unfences: Any, leaves: Any, fences: Any, idles: Any
+) -> None:
+    """Levels 4 (3.3-IV0) to 6 are in logs that Kafka 3.7 to 3.9 formatted: ReplicationControlManager of 3.9."""
+    cluster = new_cluster(release="3.9")
+    cluster.write(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=level), 0))
+    ranges = {"metadata.version": (1, 21)}
+    cluster.start(2, features=dict(ranges))
+    cluster.register(1, features=dict(ranges))
+    cluster.heartbeat(1)
+    assert written(cluster) == [unfences]
+    cluster.create_topic("led", [1])
+    cluster.heartbeat(1, want_shut_down=True)
+    assert [each for each in written(cluster) if each[0] == REGISTRATION] == leaves
+    cluster.fence(2)
+    assert written(cluster)[-1:] == [fences]
+    found = write_no_op(cluster.controller, 0).records
+    assert [(records.TYPES[record.api_key], version) for record, version in found] == idles
