@@ -112,7 +112,7 @@ def _methods(lines: Lines, spec: MessageSpec) -> None:
     source = "data: bytes, version: int"
     spend = "spend: Callable[[int], None] | None = None"
     for signature, arguments, comparison, result in (
-        (f"read({source}) -> {name}", "data, 0", "!=", "message"),
+        (f"read({source}) -> {name}", "data, 0, None", "!=", "message"),
         (
             f"read_from({source}, offset: int, {spend}) -> tuple[{name}, int]",
             "data, offset, spend",

@@ -19,7 +19,7 @@ def emit_module(spec: MessageSpec) -> str:
     for struct in _in_order(spec):
         emit_struct(classes, spec, struct)
         classes.add("", "")
-    readers = _functions(spec, "_read", "(d, o, s=None)", ReaderEmitter, code, needs)
+    readers = _functions(spec, "_read", "(d, o, s)", ReaderEmitter, code, needs)
     writers = _functions(spec, "_write", "(m)", WriterEmitter, code, needs)
     needs.add_tables(code)
     code.add(f"_READ: dict[int, Callable[..., tuple[{spec.name}, int]]] = {{{readers}}}")

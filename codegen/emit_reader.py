@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
-from mockraft.codegen.needs import FunctionEmitter
-from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, StructSpec
+from mockraft.codegen.needs import FunctionEmitter, Needs
+from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
+
+FEW = 4
+"""Maximum number of structs of fixed fields that are read one by one: an iterator has a price of its own."""
 
 
 class ReaderEmitter(FunctionEmitter):
@@ -13,6 +16,11 @@ class ReaderEmitter(FunctionEmitter):
     In the emitted code `d` is the data, `o` the offset, `n` a length as read, `t` the number of tagged fields, and `s`
     the function that is called with the length of every array before its elements are made, or None.
     """
+
+    def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
+        super().__init__(spec, version, needs)
+        self._string: tuple[str, str, str] | None = None
+        """A string that the run follows: the name of its length, its target and the call that reads a long one."""
 
     def body(self) -> str:
         """Emit the function's body."""
@@ -29,20 +37,45 @@ class ReaderEmitter(FunctionEmitter):
         self._run.append((letter, target))
 
     def _flush(self, stay: int = 0) -> None:
-        """Unpack the run; the offset ends `stay` bytes before the end of the run."""
+        """Unpack the run and the string before it; the offset ends `stay` bytes before the end of the run."""
         run, self._run = self._run, []
+        string, self._string = self._string, None
+        letters = "".join(letter for letter, _ in run)
+        if string is None:
+            self._unpack(run, letters, stay)
+            return
+        length, target, slow = string
+        merges = letters not in ("", "B")
+        with self._lines.block(f"if 0 < {length} < 128:"):
+            if merges:
+                names = ", ".join(name for _, name in run)
+                unpack = self._needs.packing("unpack_after_string", letters)
+                self._lines.add(f"v, {names} = {unpack}[{length}](d, o)", f"{target} = v.decode()")
+                self._lines.add(f"o += {length} + {self._size(letters) - stay}")
+            else:
+                self._lines.add(f"{target} = d[o + 1:(o := o + {length})].decode()")
+        with self._lines.block("else:"):
+            self._lines.add(f"{target}, o = {slow}")
+            if merges:
+                self._unpack(run, letters, stay)
+        if not merges:
+            self._unpack(run, letters, stay)
+
+    def _unpack(self, run: list[tuple[str, str]], letters: str, stay: int) -> None:
         if not run:
             return
-        letters = "".join(letter for letter, _ in run)
         targets = ", ".join(target for _, target in run)
         if letters == "B":
             self._lines.add(f"{targets} = d[o]")
         else:
             comma = "," if len(run) == 1 else ""
             self._lines.add(f"{targets}{comma} = {self._needs.packing('unpack', letters)}(d, o)")
-        step = sum(SIZES[letter] for letter in letters) - stay
-        if step:
-            self._lines.add(f"o += {step}")
+        if self._size(letters) > stay:
+            self._lines.add(f"o += {self._size(letters) - stay}")
+
+    @staticmethod
+    def _size(letters: str) -> int:
+        return sum(SIZES[letter] for letter in letters)
 
     def _struct(self, var: str, struct: StructSpec) -> None:
         absent = struct.absent_at(self._version)
@@ -110,6 +143,13 @@ class ReaderEmitter(FunctionEmitter):
 
     def _compact_block(self, target: str, decode: str, name: str, nullable: bool) -> None:
         """Read a compact string or bytes: the length on the wire is one too large, so it counts from its own offset."""
+        slow = self._needs.use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
+        if decode and not nullable:
+            length = self._name("k")
+            self._fixed("B", length)
+            self._flush(stay=1)
+            self._string = (length, target, f'{slow}(d, o + 1, {length}, "{name}")')
+            return
         self._fixed("B", "n")
         self._flush(stay=1)
         with self._lines.block("if 0 < n < 128:"):
@@ -117,7 +157,6 @@ class ReaderEmitter(FunctionEmitter):
         if nullable:
             with self._lines.block("elif n == 0:"):
                 self._lines.add(f"{target} = None", "o += 1")
-        slow = self._needs.use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
         with self._lines.block("else:"):
             self._lines.add(f'{target}, o = {slow}(d, o + 1, n, "{name}")')
 
@@ -156,10 +195,10 @@ class ReaderEmitter(FunctionEmitter):
     def _compact_values(self, target: str, field: FieldSpec, nullable: bool, slow: str) -> None:
         """Read a compact array of fixed values; empty and short arrays take the fast path."""
         letter = FIXED[field.element]
-        unpack = self._needs.packing("unpack_all", letter)
+        unpack = self._needs.packing("unpack_short", letter)
         with self._lines.block("if 1 < n < 128:"):
             self._lines.add("if s: s(n - 1)")
-            self._lines.add(f"{target} = [*{unpack}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
+            self._lines.add(f"{target} = [*{unpack}[n](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
         with self._lines.block("else:"):
@@ -186,6 +225,7 @@ class ReaderEmitter(FunctionEmitter):
             self._lines.add(f"{target} = {values} = []", "if s: s(n)")
             with self._lines.block("for _ in range(n):"):
                 self._block(value, element, field.name, False, compact)
+                self._flush()
                 self._lines.add(f"{values}.append({value})")
         else:
             self._structs(target, self._spec.structs[field.struct])
@@ -216,52 +256,56 @@ class ReaderEmitter(FunctionEmitter):
         return var
 
     def _fixed_structs(self, values: str, struct: StructSpec) -> None:
-        """Read structs of fixed fields only with one iterator, up to the first one that has tagged fields."""
+        """Read structs of fixed fields only: many with one iterator, up to the first one that has tagged fields."""
         fields = struct.plain_at(self._version)
         letters = "".join(FIXED[field.type] for field in fields) + ("B" if self._flexible else "")
-        size = sum(SIZES[letter] for letter in letters)
-        end, var = self._name("p"), self._name("e")
-        names = [self._name("v") for _ in fields] + (["t"] if self._flexible else [])
-        iterate = self._needs.packing("iterate", letters)
-        targets = ", ".join(names) + ("," if len(names) == 1 else "")
-        self._lines.add(f"{end} = o + {size} * n")
-        with self._lines.block(f"for {targets} in {iterate}(d[o:{end}]):"):
-            if self._flexible:
-                with self._lines.block("if t:"):
-                    self._lines.add(f"o += {size} * len({values})")
-                    self._loop(values, struct, f"n - len({values})")
-                    self._lines.add("break")
-            self._create(var, struct)
-            for field in (*struct.absent_at(self._version), *struct.tagged_at(self._version)):
-                self._default(f"{var}.{field.snake}", field)
-            for field, name in zip(fields, names, strict=False):
-                self._lines.add(f"{var}.{field.snake} = {name}")
-            self._lines.add(f"{var}.unknown_tagged_fields = ()", f"{values}.append({var})")
-        with self._lines.block("else:"):
-            self._lines.add(f"o = {end}")
+        size = self._size(letters)
+        with self._lines.block(f"if n > {FEW}:"):
+            var = self._name("e")
+            names = [self._name("v") for _ in fields] + (["t"] if self._flexible else [])
+            targets = ", ".join(names) + ("," if len(names) == 1 else "")
+            iterate = self._needs.packing("iterate", letters)
+            with self._lines.block(f"for {targets} in {iterate}(d[o:o + {size} * n]):"):
+                if self._flexible:
+                    self._lines.add("if t: break")
+                self._create(var, struct)
+                for field in (*struct.absent_at(self._version), *struct.tagged_at(self._version)):
+                    self._default(f"{var}.{field.snake}", field)
+                for field, name in zip(fields, names, strict=False):
+                    self._lines.add(f"{var}.{field.snake} = {name}")
+                self._lines.add(f"{var}.unknown_tagged_fields = ()", f"{values}.append({var})")
+            self._lines.add(f"o += {size} * len({values})", f"n -= len({values})")
+        with self._lines.block("if n:"):
+            self._loop(values, struct, "n")
 
     def _shaped_structs(self, values: str, struct: StructSpec) -> None:
-        """Read structs of fixed fields and arrays of fixed values (a topic's partitions and their replicas).
+        """Read structs of fixed fields and arrays of such (a topic's partitions and their replicas).
 
-        After one is read field by field, `wire.shapes` reads those that follow with arrays of the same lengths.
+        `wire.shapes` reads those whose arrays have the same lengths as those of the struct before, at first in an array
+        the last one of the array before. The others are read field by field.
         """
         count = self._name("c")
-        self._lines.add(f"{count} = n")
+        shapes = self._needs.shapes(f"_{struct.name}, {self._shape(struct)}")
+        self._lines.add(f"{count} = n", f"if s is None: o = {shapes}.last(d, o, n, {values})")
         with self._lines.block(f"while len({values}) < {count}:"):
             var = self._loop_body(values, struct)
             lengths = [f"len({var}.{field.snake})" for field in struct.plain_at(self._version) if field.is_array]
             key = f"{', '.join(lengths)}{',' if len(lengths) == 1 else ''}"
-            with self._lines.block("if s is None:"):
-                self._lines.add(f"o = {self._shapes(struct)}[{key}](d, o, {count} - len({values}), {values})")
+            self._lines.add(f"if s is None: o = {shapes}[{key}](d, o, {count} - len({values}), {values})")
 
-    def _shapes(self, struct: StructSpec) -> str:
-        """Return the name of the table of a struct's readers by shape, and add its definition to the module."""
+    def _shape(self, struct: StructSpec) -> str:
+        """Return a struct's fields and constants, as arguments of `Shapes`."""
         plain = struct.plain_at(self._version)
-        letters = [("[]" if field.is_array else "") + FIXED[field.element] for field in plain]
         rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))
-        fields = "".join(f'("{field.snake}", "{letter}"), ' for field, letter in zip(plain, letters, strict=True))
+        fields = "".join(f"{self._shape_field(field)}, " for field in plain)
         constants = "".join(f'("{field.snake}", {literal(field)}), ' for field in rest)
-        return self._needs.shapes(f"_{struct.name}, ({fields.rstrip()}), ({constants.rstrip()})")
+        return f"({fields.rstrip()}), ({constants.rstrip()})"
+
+    def _shape_field(self, field: FieldSpec) -> str:
+        array = "[]" if field.is_array else ""
+        if field.struct is None:
+            return f'("{field.snake}", "{array}{FIXED[field.element]}")'
+        return f'("{field.snake}", "[]", (_{field.struct}, {self._shape(self._spec.structs[field.struct])}))'
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         known = struct.tagged_at(self._version)

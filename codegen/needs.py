@@ -10,6 +10,8 @@ _MAKERS = {
     "pack": 'packed("{}").pack',
     "iterate": 'packed("{}").iter_unpack',
     "unpack_all": 'UNPACKERS["{}"]',
+    "unpack_short": 'short_arrays("{}")',
+    "unpack_after_string": 'after_strings("{}")',
     "pack_all": 'PACKERS["{}"]',
     "pack_each": 'pack_each("{}")',
 }

@@ -130,13 +130,19 @@ class MessageSpec:
         return bool(fields) and all(f.type in FIXED for f in fields)
 
     def shaped_at(self, struct: StructSpec, version: int) -> bool:
-        """Return True if a struct's size in a version follows from the lengths of its arrays of fixed values."""
+        """Return True if a struct's size in a version follows from the lengths of its arrays of fixed elements."""
         plain = struct.plain_at(version)
         arrays = [f for f in plain if f.is_array]
-        regular = all(f.element in FIXED and not f.nullable_at(version) for f in arrays)
-        immutable = all(f.default != () for f in struct.fields if f not in plain)
+        regular = all(self._has_fixed_elements(f, version) and not f.nullable_at(version) for f in arrays)
         others = all(f.is_array or f.type in FIXED for f in plain)
-        return self.flexible_at(version) and bool(arrays) and regular and others and immutable
+        simple = _has_simple_defaults(struct, version)
+        return self.flexible_at(version) and bool(arrays) and regular and others and simple
+
+    def _has_fixed_elements(self, spec: FieldSpec, version: int) -> bool:
+        if spec.struct is None:
+            return spec.element in FIXED
+        struct = self.structs[spec.struct]
+        return self.fixed_at(struct, version) and _has_simple_defaults(struct, version)
 
     def smallest_size(self, struct: StructSpec, version: int) -> int:
         """Return the minimum size of a struct in a version."""
@@ -155,3 +161,9 @@ class MessageSpec:
         if spec.element in BLOCKS:
             return 1 if self.compact_at(spec, version) else (2 if spec.element == "string" else 4)
         return self.smallest_size(self.structs[spec.element], version)
+
+
+def _has_simple_defaults(struct: StructSpec, version: int) -> bool:
+    """Return True if no field that is not among a version's plain ones has a struct as its default."""
+    plain = struct.plain_at(version)
+    return all(f.is_array or f.default != () for f in struct.fields if f not in plain)

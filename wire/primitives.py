@@ -85,6 +85,42 @@ class _ByCount(dict):  # type: ignore[type-arg]
 UNPACKERS: dict[str, dict[int, Unpack]] = {letter: _ByCount(letter, "unpack_from") for letter in "obhHiIqdU"}
 """Functions by format letter and count that return an array's values at an offset as a tuple."""
 
+_short: dict[str, list[Unpack]] = {}
+_after_strings: dict[str, list[Unpack]] = {}
+
+
+def short_arrays(letter: str) -> list[Unpack]:
+    """Return, by the byte of a compact length, functions that return an array's values at an offset as a tuple.
+
+    They are made on first use; the length's byte is the one before the offset.
+    """
+    found = _short.get(letter)
+    if found is None:
+
+        def first(d: bytes, o: int) -> tuple[Any, ...]:
+            unpack = table[d[o - 1]] = UNPACKERS[letter][d[o - 1] - 1]
+            return unpack(d, o)
+
+        table = found = _short[letter] = [first] * 128
+    return found
+
+
+def after_strings(letters: str) -> list[Unpack]:
+    """Return, by the byte of a compact string's length, functions that unpack the string's bytes and what follows.
+
+    They are made on first use; the offset is that of the length's byte.
+    """
+    found = _after_strings.get(letters)
+    if found is None:
+
+        def first(d: bytes, o: int) -> tuple[Any, ...]:
+            unpack = table[d[o]] = Struct(f">x{d[o] - 1}s{packed(letters).format[1:]}").unpack_from
+            return unpack(d, o)
+
+        table = found = _after_strings[letters] = [first] * 128
+    return found
+
+
 PACKERS: dict[str, dict[int, Pack]] = {letter: _ByCount(letter, "pack") for letter in "obhHiIqd"}
 """Functions by format letter and count that return an array's bytes."""
 
@@ -167,6 +203,9 @@ def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
     """Read compact bytes that are null or have a long length."""
+    if n > 127 and d[o] < 128:  # two bytes, as most records have
+        end = o + (n & 0x7F | d[o] << 7)
+        return d[o + 1 : end], end
     n, o = compact_length(d, o, n)
     return (None, o) if n < 0 else (d[o : o + n], o + n)
 

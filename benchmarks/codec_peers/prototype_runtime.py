@@ -23,12 +23,19 @@ class Message(Struct):
 
 
 class _Uuids(dict):
+    def __init__(self, more):
+        self.more = more
+
     def __missing__(self, count):
-        made = self[count] = Packed(">" + "16s" * count).unpack_from
+        made = self[count] = Packed(">" + "16s" * (count - self.more)).unpack_from
         return made
 
 
-UNPACKERS = {"U": _Uuids()}
+UNPACKERS = {"U": _Uuids(0)}
+
+
+def short_arrays(letter):
+    return _Uuids(1)
 
 
 def packed(letters):

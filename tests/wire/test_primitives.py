@@ -39,6 +39,20 @@ class TestTables:
         assert set(table) == before
         assert table[5] is table[5]
 
+    def test_short_arrays_are_unpacked_by_the_byte_of_their_length(self) -> None:
+        table = primitives.short_arrays("h")
+        for count in (1, 2, 126):
+            data = bytes([9, count + 1]) + b"\1\2" * count
+            assert [table[count + 1](data, 2) for _ in range(2)] == [(0x102,) * count] * 2
+        assert primitives.short_arrays("h") is table
+
+    def test_strings_are_unpacked_with_what_follows(self) -> None:
+        table = primitives.after_strings("Bh")
+        for size in (0, 1, 126):
+            data = bytes([9, size + 1]) + b"x" * size + b"\3\1\2"
+            assert [table[size + 1](data, 1) for _ in range(2)] == [(b"x" * size, 3, 0x102)] * 2
+        assert primitives.after_strings("Bh") is table
+
 
 class TestCheckCount:
     def test_accepts_lengths_that_the_bytes_can_hold(self) -> None:

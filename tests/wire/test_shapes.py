@@ -1,19 +1,18 @@
 """Structs with arrays, read with the shape of their neighbours."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages import metadata_response
+from mockraft.wire.messages import alter_partition_request, metadata_response
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from mockraft.wire.shapes import RUN_MIN, SHAPE_VALUES_MAX, SHAPES_MAX, Shapes
+from mockraft.wire.shapes import RUN_MIN, SHAPE_VALUES_MAX, SHAPES_MAX, Shapes, read_none
 
 VERSION = 13
-SHAPES: Shapes = metadata_response._shapes_0
-# The pure reader: C code needs no shapes.
+# The readers in Python: C code needs no shapes.
 read = getattr(MetadataResponse.read, "__wrapped__", MetadataResponse.read)
+read_alteration = getattr(AlterPartitionRequest.read, "__wrapped__", AlterPartitionRequest.read)
 
 PARTITIONS = st.builds(
     lambda index, lengths, tag: MetadataResponsePartition(
@@ -30,11 +29,11 @@ PARTITIONS = st.builds(
 
 
 @pytest.fixture(autouse=True)
-def fresh_shapes() -> Iterator[None]:
+def shapes(monkeypatch: pytest.MonkeyPatch) -> Shapes:
     """Start without known shapes."""
-    SHAPES.clear()
-    yield
-    SHAPES.clear()
+    fresh = Shapes(*metadata_response._shapes_0.shaped)
+    monkeypatch.setattr(metadata_response, "_shapes_0", fresh)
+    return fresh
 
 
 def response(partitions: list[MetadataResponsePartition]) -> MetadataResponse:
@@ -54,10 +53,51 @@ def test_mixed_shapes_are_read_as_written(partitions: list[MetadataResponseParti
 
 
 @pytest.mark.parametrize("count", [1, RUN_MIN, RUN_MIN + 1, 64, 65, 66, 200])
-def test_runs_of_any_length_are_read_as_written(count: int) -> None:
+def test_runs_of_any_length_are_read_as_written(count: int, shapes: Shapes) -> None:
     message = response(alike(count))
     assert read(message.write(VERSION), VERSION) == message
-    assert ((3, 0, 0) in SHAPES) == (count > RUN_MIN)
+    assert ((3, 0, 0) in shapes) == (count > RUN_MIN)
+
+
+def test_the_structs_of_short_arrays_add_up(shapes: Shapes) -> None:
+    message = response(alike(3))
+    written = message.write(VERSION)
+    for _ in range(RUN_MIN // 3):
+        assert read(written, VERSION) == message
+    assert not shapes
+    assert read(written, VERSION) == message
+    assert shapes.last is shapes[3, 0, 0]
+
+
+def test_an_array_that_starts_with_another_shape_is_read_as_written(shapes: Shapes) -> None:
+    read(response(alike(RUN_MIN + 1)).write(VERSION), VERSION)
+    for partitions in (alike(2, replicas=4), alike(2) + alike(2, replicas=4), alike(1)):
+        assert read(response(partitions).write(VERSION), VERSION) == response(partitions)
+    assert [*shapes] == [(3, 0, 0)]
+
+
+@given(st.lists(st.lists(st.sampled_from([(3, 0)] * 20 + [(3, 1), (2, 0), (0, 0), (1, 1)]), max_size=40), max_size=3))
+def test_structs_with_arrays_of_structs_are_read_as_written(topics: list[list[tuple[int, int]]]) -> None:
+    def partition(index: int, isr: int, tags: int) -> PartitionData:
+        states = [BrokerState(broker_id=broker, broker_epoch=-broker) for broker in range(isr)]
+        if tags:
+            states[0].unknown_tagged_fields = [(4, b"tag")]
+        return PartitionData(partition_index=index, new_isr_with_epochs=states)
+
+    message = AlterPartitionRequest(
+        topics=[
+            TopicData(topic_id=bytes(16), partitions=[partition(index, *kind) for index, kind in enumerate(kinds)])
+            for kinds in topics
+        ]
+    )
+    assert read_alteration(message.write(3), 3) == message
+
+
+def test_structs_read_alike_share_no_list() -> None:
+    message = AlterPartitionRequest(topics=[TopicData(topic_id=bytes(16), partitions=[PartitionData()] * 40)])
+    partitions = read_alteration(message.write(3), 3).topics[0].partitions
+    assert (0,) in alter_partition_request._shapes_1
+    assert len({id(partition.new_isr) for partition in partitions}) == 40
 
 
 def test_every_truncation_of_a_known_shape_is_refused() -> None:
@@ -68,12 +108,12 @@ def test_every_truncation_of_a_known_shape_is_refused() -> None:
             read(written[:end], VERSION)
 
 
-def test_a_peer_cannot_make_too_many_shapes_or_too_long_ones() -> None:
+def test_a_peer_cannot_make_too_many_shapes_or_too_long_ones(shapes: Shapes) -> None:
     for replicas in range(SHAPES_MAX + 20):
-        message = response(alike(20, replicas))
+        message = response(alike(RUN_MIN + 1, replicas))
         assert read(message.write(VERSION), VERSION) == message
-    assert len(SHAPES) == SHAPES_MAX
-    SHAPES.clear()
-    long = response(alike(20, SHAPE_VALUES_MAX + 1))
+    assert len(shapes) == SHAPES_MAX
+    shapes.clear()
+    long = response(alike(RUN_MIN + 1, SHAPE_VALUES_MAX + 1))
     assert read(long.write(VERSION), VERSION) == long
-    assert not SHAPES
+    assert shapes == {(SHAPE_VALUES_MAX + 1, 0, 0): read_none}

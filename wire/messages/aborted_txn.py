@@ -51,7 +51,7 @@ class AbortedTxn(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AbortedTxn:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AbortedTxn, version, error) from error
         if end != len(data):
@@ -78,7 +78,7 @@ class AbortedTxn(Message):
 _AbortedTxn = decoded(AbortedTxn)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AbortedTxn()
     m.unknown_tagged_fields = ()
     m.producer_id, m.first_offset, m.last_offset, m.last_stable_offset = unpack_qqqq(d, o)

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     no_tags,
     null_field,
@@ -31,6 +32,7 @@ pack_h = packed("h").pack
 pack_qh = packed("qh").pack
 pack_qhB = packed("qhB").pack
 pack_qhh = packed("qhh").pack
+unpack_after_string_qhB = after_strings("qhB")
 unpack_h = packed("h").unpack_from
 unpack_qhB = packed("qhB").unpack_from
 unpack_qhh = packed("qhh").unpack_from
@@ -65,7 +67,7 @@ class AddOffsetsToTxnRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddOffsetsToTxnRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnRequest, version, error) from error
         if end != len(data):
@@ -92,7 +94,7 @@ class AddOffsetsToTxnRequest(Message):
 _AddOffsetsToTxnRequest = decoded(AddOffsetsToTxnRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AddOffsetsToTxnRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -110,19 +112,21 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _AddOffsetsToTxnRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.transactional_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.producer_id, m.producer_epoch, k2 = unpack_after_string_qhB[k1](d, o)
+        m.transactional_id = v.decode()
+        o += k1 + 10
     else:
-        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-    m.producer_id, m.producer_epoch, n = unpack_qhB(d, o)
-    o += 10
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+        m.transactional_id, o = compact_string(d, o + 1, k1, "TransactionalId")
+        m.producer_id, m.producer_epoch, k2 = unpack_qhB(d, o)
+        o += 10
+    if 0 < k2 < 128:
+        m.group_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k2, "GroupId")
     t = d[o]
     o += 1
     if t:

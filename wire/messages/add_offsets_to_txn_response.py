@@ -51,7 +51,7 @@ class AddOffsetsToTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddOffsetsToTxnResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnResponse, version, error) from error
         if end != len(data):
@@ -78,7 +78,7 @@ class AddOffsetsToTxnResponse(Message):
 _AddOffsetsToTxnResponse = decoded(AddOffsetsToTxnResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AddOffsetsToTxnResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
@@ -86,7 +86,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _AddOffsetsToTxnResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7

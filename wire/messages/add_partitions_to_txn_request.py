@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -22,6 +23,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,12 +44,15 @@ pack_qhB = packed("qhB").pack
 pack_qhi = packed("qhi").pack
 pack_qho = packed("qho").pack
 pack_qhoB = packed("qhoB").pack
+unpack_after_string_qhB = after_strings("qhB")
+unpack_after_string_qhoB = after_strings("qhoB")
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_qhB = packed("qhB").unpack_from
 unpack_qhi = packed("qhi").unpack_from
 unpack_qhoB = packed("qhoB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class AddPartitionsToTxnTopic(Struct):
@@ -127,7 +132,7 @@ class AddPartitionsToTxnRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddPartitionsToTxnRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnRequest, version, error) from error
         if end != len(data):
@@ -154,7 +159,7 @@ class AddPartitionsToTxnRequest(Message):
 _AddPartitionsToTxnRequest = decoded(AddPartitionsToTxnRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     n, = unpack_h(d, o)
@@ -197,50 +202,52 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
-    n = d[o]
-    if 0 < n < 128:
-        m.v3_and_below_transactional_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n = unpack_after_string_qhB[k1](d, o)
+        m.v3_and_below_transactional_id = v.decode()
+        o += k1 + 11
     else:
-        m.v3_and_below_transactional_id, o = compact_string(d, o + 1, n, "V3AndBelowTransactionalId")
-    m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n = unpack_qhB(d, o)
-    o += 11
+        m.v3_and_below_transactional_id, o = compact_string(d, o + 1, k1, "V3AndBelowTransactionalId")
+        m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n = unpack_qhB(d, o)
+        o += 11
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "V3AndBelowTopics")
-    m.v3_and_below_topics = l1 = []
+    m.v3_and_below_topics = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _AddPartitionsToTxnTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e3 = _AddPartitionsToTxnTopic()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e3.name, o = compact_string(d, o + 1, k4, "Name")
             n = d[o]
             o += 1
             if 1 < n < 128:
                 if s: s(n - 1)
-                e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                e3.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e2.partitions = []
+                e3.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
                 if s: s(n)
-                e2.partitions = [*unpack_all_i[n](d, o)]
+                e3.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:
@@ -250,7 +257,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _AddPartitionsToTxnRequest()
     m.v3_and_below_transactional_id = ""
     m.v3_and_below_producer_id = 0
@@ -267,47 +274,49 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTransaction()
-            n = d[o]
-            if 0 < n < 128:
-                e2.transactional_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_after_string_qhoB[k3](d, o)
+                e2.transactional_id = v.decode()
+                o += k3 + 12
             else:
-                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-            e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_qhoB(d, o)
-            o += 12
+                e2.transactional_id, o = compact_string(d, o + 1, k3, "TransactionalId")
+                e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_qhoB(d, o)
+                o += 12
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AddPartitionsToTxnTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _AddPartitionsToTxnTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        e5.partitions = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.partitions = []
+                        e5.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
                         if s: s(n)
-                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        e5.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -42,6 +42,7 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_ih = packed("ih").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -134,7 +135,7 @@ class AddPartitionsToTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddPartitionsToTxnResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnResponse, version, error) from error
         if end != len(data):
@@ -161,7 +162,7 @@ class AddPartitionsToTxnResponse(Message):
 _AddPartitionsToTxnResponse = decoded(AddPartitionsToTxnResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -193,22 +194,29 @@ def _read_v0(d, o, s=None):
                     e2.results_by_partition = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 6 * n
-                        for v6, v7 in iterate_ih(d[o:p4]):
-                            e5 = _AddPartitionsToTxnPartitionResult()
-                            e5.partition_index = v6
-                            e5.partition_error_code = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_ih(d[o:o + 6 * n]):
+                                e4 = _AddPartitionsToTxnPartitionResult()
+                                e4.partition_index = v5
+                                e4.partition_error_code = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 6 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _AddPartitionsToTxnPartitionResult()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.partition_error_code = unpack_ih(d, o)
+                                o += 6
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -223,41 +231,40 @@ def _read_v3(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "ResultsByPartition")
-            e2.results_by_partition = l3 = []
+            e2.results_by_partition = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 7 * n
-                for v6, v7, t in iterate_ihB(d[o:p4]):
-                    if t:
-                        o += 7 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _AddPartitionsToTxnPartitionResult()
-                            e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
-                            o += 7
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _AddPartitionsToTxnPartitionResult()
-                    e5.partition_index = v6
-                    e5.partition_error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
+                        if t: break
+                        e5 = _AddPartitionsToTxnPartitionResult()
+                        e5.partition_index = v6
+                        e5.partition_error_code = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 7 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _AddPartitionsToTxnPartitionResult()
+                        e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:
@@ -274,7 +281,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _AddPartitionsToTxnResponse()
     m.results_by_topic_v3_and_below = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -288,64 +295,63 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.transactional_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.transactional_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
+                e2.transactional_id, o = compact_string(d, o + 1, k3, "TransactionalId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "TopicResults")
-            e2.topic_results = l3 = []
+            e2.topic_results = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AddPartitionsToTxnTopicResult()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _AddPartitionsToTxnTopicResult()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 7, "ResultsByPartition")
-                    e4.results_by_partition = l5 = []
+                    e5.results_by_partition = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 7 * n
-                        for v8, v9, t in iterate_ihB(d[o:p6]):
-                            if t:
-                                o += 7 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _AddPartitionsToTxnPartitionResult()
-                                    e10.partition_index, e10.partition_error_code, t = unpack_ihB(d, o)
-                                    o += 7
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _AddPartitionsToTxnPartitionResult()
-                            e7.partition_index = v8
-                            e7.partition_error_code = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, t in iterate_ihB(d[o:o + 7 * n]):
+                                if t: break
+                                e8 = _AddPartitionsToTxnPartitionResult()
+                                e8.partition_index = v9
+                                e8.partition_error_code = v10
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 7 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e11 = _AddPartitionsToTxnPartitionResult()
+                                e11.partition_index, e11.partition_error_code, t = unpack_ihB(d, o)
+                                o += 7
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l7.append(e11)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

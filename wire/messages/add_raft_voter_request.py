@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -39,6 +40,7 @@ pack_iiUB = packed("iiUB").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_iiUB = packed("iiUB").unpack_from
 unpack_oB = packed("oB").unpack_from
 
@@ -98,7 +100,7 @@ class AddRaftVoterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddRaftVoterRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AddRaftVoterRequest, version, error) from error
         if end != len(data):
@@ -125,7 +127,7 @@ class AddRaftVoterRequest(Message):
 _AddRaftVoterRequest = decoded(AddRaftVoterRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AddRaftVoterRequest()
     m.ack_when_committed = True
     n = d[o]
@@ -147,18 +149,20 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, t = unpack_after_string_HB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 3
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, t = unpack_HB(d, o)
-            o += 3
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, t = unpack_HB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -173,7 +177,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AddRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -194,18 +198,20 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, t = unpack_after_string_HB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 3
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, t = unpack_HB(d, o)
-            o += 3
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, t = unpack_HB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:

@@ -52,7 +52,7 @@ class AllocateProducerIdsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AllocateProducerIdsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsRequest, version, error) from error
         if end != len(data):
@@ -79,7 +79,7 @@ class AllocateProducerIdsRequest(Message):
 _AllocateProducerIdsRequest = decoded(AllocateProducerIdsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AllocateProducerIdsRequest()
     m.broker_id, m.broker_epoch, t = unpack_iqB(d, o)
     o += 13

@@ -53,7 +53,7 @@ class AllocateProducerIdsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AllocateProducerIdsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsResponse, version, error) from error
         if end != len(data):
@@ -80,7 +80,7 @@ class AllocateProducerIdsResponse(Message):
 _AllocateProducerIdsResponse = decoded(AllocateProducerIdsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AllocateProducerIdsResponse()
     m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len, t = unpack_ihqiB(d, o)
     o += 19

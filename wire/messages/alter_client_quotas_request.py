@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -38,6 +39,7 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_doB = after_strings("doB")
 unpack_do = packed("do").unpack_from
 unpack_doB = packed("doB").unpack_from
 unpack_h = packed("h").unpack_from
@@ -133,7 +135,7 @@ class AlterClientQuotasRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterClientQuotasRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasRequest, version, error) from error
         if end != len(data):
@@ -160,7 +162,7 @@ class AlterClientQuotasRequest(Message):
 _AlterClientQuotasRequest = decoded(AlterClientQuotasRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterClientQuotasRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -230,7 +232,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterClientQuotasRequest()
     n = d[o]
     o += 1
@@ -254,11 +256,11 @@ def _read_v1(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _EntityData()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.entity_type = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.entity_type = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                        e4.entity_type, o = compact_string(d, o + 1, k5, "EntityType")
                     n = d[o]
                     if 0 < n < 128:
                         e4.entity_name = d[o + 1:(o := o + n)].decode()
@@ -280,23 +282,25 @@ def _read_v1(d, o, s=None):
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 11, "Ops")
-            e2.ops = l5 = []
+            e2.ops = l6 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e6 = _OpData()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e6.key = d[o + 1:(o := o + n)].decode()
+                    e7 = _OpData()
+                    k8 = d[o]
+                    if 0 < k8 < 128:
+                        v, e7.value, e7.remove, t = unpack_after_string_doB[k8](d, o)
+                        e7.key = v.decode()
+                        o += k8 + 10
                     else:
-                        e6.key, o = compact_string(d, o + 1, n, "Key")
-                    e6.value, e6.remove, t = unpack_doB(d, o)
-                    o += 10
+                        e7.key, o = compact_string(d, o + 1, k8, "Key")
+                        e7.value, e7.remove, t = unpack_doB(d, o)
+                        o += 10
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e6.unknown_tagged_fields = ()
-                    l5.append(e6)
+                        e7.unknown_tagged_fields = ()
+                    l6.append(e7)
             t = d[o]
             o += 1
             if t:

@@ -110,7 +110,7 @@ class AlterClientQuotasResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterClientQuotasResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasResponse, version, error) from error
         if end != len(data):
@@ -137,7 +137,7 @@ class AlterClientQuotasResponse(Message):
 _AlterClientQuotasResponse = decoded(AlterClientQuotasResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterClientQuotasResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -189,7 +189,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterClientQuotasResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -222,11 +222,11 @@ def _read_v1(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _EntityData()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.entity_type = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.entity_type = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                        e4.entity_type, o = compact_string(d, o + 1, k5, "EntityType")
                     n = d[o]
                     if 0 < n < 128:
                         e4.entity_name = d[o + 1:(o := o + n)].decode()

@@ -114,7 +114,7 @@ class AlterConfigsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterConfigsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterConfigsRequest, version, error) from error
         if end != len(data):
@@ -141,7 +141,7 @@ class AlterConfigsRequest(Message):
 _AlterConfigsRequest = decoded(AlterConfigsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -195,7 +195,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _AlterConfigsRequest()
     n = d[o]
     o += 1
@@ -208,43 +208,43 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterConfigsResource()
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Configs")
-            e2.configs = l3 = []
+            e2.configs = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AlterableConfig()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _AlterableConfig()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.value = d[o + 1:(o := o + n)].decode()
+                        e5.value = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.value = None
+                        e5.value = None
                         o += 1
                     else:
-                        e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e5.value, o = nullable_compact_string(d, o + 1, n, "Value")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -40,6 +41,7 @@ pack_ioB = packed("ioB").pack
 unpack_all_i = UNPACKERS["i"]
 unpack_iB = packed("iB").unpack_from
 unpack_ioB = packed("ioB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class ReassignablePartition(Struct):
@@ -109,7 +111,7 @@ class AlterPartitionReassignmentsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionReassignmentsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsRequest, version, error) from error
         if end != len(data):
@@ -136,7 +138,7 @@ class AlterPartitionReassignmentsRequest(Message):
 _AlterPartitionReassignmentsRequest = decoded(AlterPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterPartitionReassignmentsRequest()
     m.allow_replication_factor_change = True
     m.timeout_ms, n = unpack_iB(d, o)
@@ -150,45 +152,45 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 6, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _ReassignablePartition()
-                    e4.partition_index, n = unpack_iB(d, o)
+                    e5 = _ReassignablePartition()
+                    e5.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                        e5.replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.replicas = []
+                        e5.replicas = []
                     else:
                         n, o = nullable_compact_count(d, o, n, 4, "Replicas")
                         if n < 0:
-                            e4.replicas = None
+                            e5.replicas = None
                         else:
                             if s: s(n)
-                            e4.replicas = [*unpack_all_i[n](d, o)]
+                            e5.replicas = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -205,7 +207,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterPartitionReassignmentsRequest()
     m.timeout_ms, m.allow_replication_factor_change, n = unpack_ioB(d, o)
     o += 6
@@ -218,45 +220,45 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 6, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _ReassignablePartition()
-                    e4.partition_index, n = unpack_iB(d, o)
+                    e5 = _ReassignablePartition()
+                    e5.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                        e5.replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.replicas = []
+                        e5.replicas = []
                     else:
                         n, o = nullable_compact_count(d, o, n, 4, "Replicas")
                         if n < 0:
-                            e4.replicas = None
+                            e5.replicas = None
                         else:
                             if s: s(n)
-                            e4.replicas = [*unpack_all_i[n](d, o)]
+                            e5.replicas = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

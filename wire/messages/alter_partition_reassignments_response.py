@@ -107,7 +107,7 @@ class AlterPartitionReassignmentsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionReassignmentsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsResponse, version, error) from error
         if end != len(data):
@@ -134,7 +134,7 @@ class AlterPartitionReassignmentsResponse(Message):
 _AlterPartitionReassignmentsResponse = decoded(AlterPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterPartitionReassignmentsResponse()
     m.allow_replication_factor_change = True
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -157,38 +157,38 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 8, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _ReassignablePartitionResponse()
-                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _ReassignablePartitionResponse()
+                    e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -205,7 +205,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterPartitionReassignmentsResponse()
     m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, n = unpack_iohB(d, o)
     o += 7
@@ -227,38 +227,38 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 8, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _ReassignablePartitionResponse()
-                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _ReassignablePartitionResponse()
+                    e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -19,9 +19,11 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    short_arrays,
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ unpack_all_i = UNPACKERS["i"]
 unpack_biB = packed("biB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
 unpack_iqB = packed("iqB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class BrokerState(Struct):
@@ -143,7 +146,7 @@ class AlterPartitionRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionRequest, version, error) from error
         if end != len(data):
@@ -170,7 +173,7 @@ class AlterPartitionRequest(Message):
 _AlterPartitionRequest = decoded(AlterPartitionRequest)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -192,29 +195,32 @@ def _read_v2(d, o, s=None):
             e2.partitions = l3 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.new_isr_with_epochs = []
-                    e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
+                c4 = n
+                if s is None: o = _shapes_0.last(d, o, n, l3)
+                while len(l3) < c4:
+                    e5 = _PartitionData()
+                    e5.new_isr_with_epochs = []
+                    e5.partition_index, e5.leader_epoch, n = unpack_iiB(d, o)
                     o += 9
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.new_isr = [*unpack_all_i[n - 1](d, o)]
+                        e5.new_isr = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.new_isr = []
+                        e5.new_isr = []
                     else:
                         n, o = compact_count(d, o, n, 4, "NewIsr")
                         if s: s(n)
-                        e4.new_isr = [*unpack_all_i[n](d, o)]
+                        e5.new_isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
-                    e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
+                    e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
                     o += 6
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    if s is None: o = _shapes_0[len(e5.new_isr),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
@@ -231,7 +237,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -253,46 +259,48 @@ def _read_v3(d, o, s=None):
             e2.partitions = l3 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.new_isr = []
-                    e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
+                c4 = n
+                if s is None: o = _shapes_1.last(d, o, n, l3)
+                while len(l3) < c4:
+                    e5 = _PartitionData()
+                    e5.new_isr = []
+                    e5.partition_index, e5.leader_epoch, n = unpack_iiB(d, o)
                     o += 9
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 13, "NewIsrWithEpochs")
-                    e4.new_isr_with_epochs = l5 = []
+                    e5.new_isr_with_epochs = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 13 * n
-                        for v8, v9, t in iterate_iqB(d[o:p6]):
-                            if t:
-                                o += 13 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _BrokerState()
-                                    e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
-                                    o += 13
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _BrokerState()
-                            e7.broker_id = v8
-                            e7.broker_epoch = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
-                    e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
+                        if n > 4:
+                            for v8, v9, t in iterate_iqB(d[o:o + 13 * n]):
+                                if t: break
+                                e7 = _BrokerState()
+                                e7.broker_id = v8
+                                e7.broker_epoch = v9
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 13 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e10 = _BrokerState()
+                                e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e10.unknown_tagged_fields = ()
+                                l6.append(e10)
+                    e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
                     o += 6
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    if s is None: o = _shapes_1[len(e5.new_isr_with_epochs),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
@@ -398,6 +406,8 @@ def _write_v3(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr_with_epochs", []),))
+_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr_with_epochs", "[]", (_BrokerState, (("broker_id", "i"), ("broker_epoch", "q"),), ())), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr", []),))
 _READ: dict[int, Callable[..., tuple[AlterPartitionRequest, int]]] = {2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[AlterPartitionRequest], bytes]] = {2: _write_v2, 3: _write_v3}
 

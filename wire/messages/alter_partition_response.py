@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    short_arrays,
     write_tags,
     write_uvarint,
 )
@@ -42,6 +43,7 @@ unpack_all_i = UNPACKERS["i"]
 unpack_biB = packed("biB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ihiiB = packed("ihiiB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class PartitionData(Struct):
@@ -120,7 +122,7 @@ class AlterPartitionResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionResponse, version, error) from error
         if end != len(data):
@@ -147,7 +149,7 @@ class AlterPartitionResponse(Message):
 _AlterPartitionResponse = decoded(AlterPartitionResponse)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _AlterPartitionResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -170,13 +172,14 @@ def _read_v2(d, o, s=None):
             if n:
                 if s: s(n)
                 c4 = n
+                if s is None: o = _shapes_0.last(d, o, n, l3)
                 while len(l3) < c4:
                     e5 = _PartitionData()
                     e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e5.isr = [*unpack_all_i[n - 1](d, o)]
+                        e5.isr = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.isr = []
@@ -192,8 +195,7 @@ def _read_v2(d, o, s=None):
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    if s is None:
-                        o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
+                    if s is None: o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -39,6 +40,7 @@ pack_i = packed("i").pack
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class AlterReplicaLogDirTopic(Struct):
@@ -104,7 +106,7 @@ class AlterReplicaLogDirsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterReplicaLogDirsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsRequest, version, error) from error
         if end != len(data):
@@ -131,7 +133,7 @@ class AlterReplicaLogDirsRequest(Message):
 _AlterReplicaLogDirsRequest = decoded(AlterReplicaLogDirsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterReplicaLogDirsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -187,7 +189,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _AlterReplicaLogDirsRequest()
     n = d[o]
     o += 1
@@ -200,47 +202,47 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterReplicaLogDir()
-            n = d[o]
-            if 0 < n < 128:
-                e2.path = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.path = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.path, o = compact_string(d, o + 1, n, "Path")
+                e2.path, o = compact_string(d, o + 1, k3, "Path")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AlterReplicaLogDirTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _AlterReplicaLogDirTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        e5.partitions = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.partitions = []
+                        e5.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
                         if s: s(n)
-                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        e5.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

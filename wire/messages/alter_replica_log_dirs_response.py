@@ -40,6 +40,7 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_ih = packed("ih").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -108,7 +109,7 @@ class AlterReplicaLogDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterReplicaLogDirsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsResponse, version, error) from error
         if end != len(data):
@@ -135,7 +136,7 @@ class AlterReplicaLogDirsResponse(Message):
 _AlterReplicaLogDirsResponse = decoded(AlterReplicaLogDirsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -165,22 +166,29 @@ def _read_v1(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 6 * n
-                        for v6, v7 in iterate_ih(d[o:p4]):
-                            e5 = _AlterReplicaLogDirPartitionResult()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_ih(d[o:o + 6 * n]):
+                                e4 = _AlterReplicaLogDirPartitionResult()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 6 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _AlterReplicaLogDirPartitionResult()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.error_code = unpack_ih(d, o)
+                                o += 6
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -193,41 +201,40 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterReplicaLogDirTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 7 * n
-                for v6, v7, t in iterate_ihB(d[o:p4]):
-                    if t:
-                        o += 7 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _AlterReplicaLogDirPartitionResult()
-                            e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
-                            o += 7
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _AlterReplicaLogDirPartitionResult()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
+                        if t: break
+                        e5 = _AlterReplicaLogDirPartitionResult()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 7 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _AlterReplicaLogDirPartitionResult()
+                        e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:

@@ -99,7 +99,7 @@ class AlterShareGroupOffsetsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterShareGroupOffsetsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterShareGroupOffsetsRequest, version, error) from error
         if end != len(data):
@@ -126,66 +126,65 @@ class AlterShareGroupOffsetsRequest(Message):
 _AlterShareGroupOffsetsRequest = decoded(AlterShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterShareGroupOffsetsRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
-    m.topics = l1 = []
+    m.topics = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _AlterShareGroupOffsetsRequestTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            e3 = _AlterShareGroupOffsetsRequestTopic()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.topic_name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e3.topic_name, o = compact_string(d, o + 1, k4, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 13, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l5 = []
             if n:
                 if s: s(n)
-                p4 = o + 13 * n
-                for v6, v7, t in iterate_iqB(d[o:p4]):
-                    if t:
-                        o += 13 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _AlterShareGroupOffsetsRequestPartition()
-                            e8.partition_index, e8.start_offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _AlterShareGroupOffsetsRequestPartition()
-                    e5.partition_index = v6
-                    e5.start_offset = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v7, v8, t in iterate_iqB(d[o:o + 13 * n]):
+                        if t: break
+                        e6 = _AlterShareGroupOffsetsRequestPartition()
+                        e6.partition_index = v7
+                        e6.start_offset = v8
+                        e6.unknown_tagged_fields = ()
+                        l5.append(e6)
+                    o += 13 * len(l5)
+                    n -= len(l5)
+                if n:
+                    for _ in range(n):
+                        e9 = _AlterShareGroupOffsetsRequestPartition()
+                        e9.partition_index, e9.start_offset, t = unpack_iqB(d, o)
+                        o += 13
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l5.append(e9)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -34,6 +35,7 @@ pack_UB = packed("UB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_UB = after_strings("UB")
 unpack_ihB = packed("ihB").unpack_from
 
 
@@ -109,7 +111,7 @@ class AlterShareGroupOffsetsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterShareGroupOffsetsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterShareGroupOffsetsResponse, version, error) from error
         if end != len(data):
@@ -136,7 +138,7 @@ class AlterShareGroupOffsetsResponse(Message):
 _AlterShareGroupOffsetsResponse = decoded(AlterShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -158,38 +160,40 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterShareGroupOffsetsResponseTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.topic_id, n = unpack_after_string_UB[k3](d, o)
+                e2.topic_name = v.decode()
+                o += k3 + 17
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-            e2.topic_id, n = unpack_UB(d, o)
-            o += 17
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
+                e2.topic_id, n = unpack_UB(d, o)
+                o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 8, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AlterShareGroupOffsetsResponsePartition()
-                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _AlterShareGroupOffsetsResponsePartition()
+                    e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_bytes,
     compact_count,
     compact_string,
@@ -33,6 +34,8 @@ pack_b = packed("b").pack
 pack_bi = packed("bi").pack
 pack_biB = packed("biB").pack
 pack_bx = packed("bx").pack
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_biB = after_strings("biB")
 unpack_bB = packed("bB").unpack_from
 unpack_biB = packed("biB").unpack_from
 
@@ -108,7 +111,7 @@ class AlterUserScramCredentialsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterUserScramCredentialsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsRequest, version, error) from error
         if end != len(data):
@@ -135,7 +138,7 @@ class AlterUserScramCredentialsRequest(Message):
 _AlterUserScramCredentialsRequest = decoded(AlterUserScramCredentialsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterUserScramCredentialsRequest()
     n = d[o]
     o += 1
@@ -148,13 +151,15 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ScramCredentialDeletion()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.mechanism, t = unpack_after_string_bB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 2
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.mechanism, t = unpack_bB(d, o)
-            o += 2
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.mechanism, t = unpack_bB(d, o)
+                o += 2
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -166,34 +171,36 @@ def _read_v0(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 9, "Upsertions")
-    m.upsertions = l3 = []
+    m.upsertions = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _ScramCredentialUpsertion()
+            e5 = _ScramCredentialUpsertion()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                v, e5.mechanism, e5.iterations, n = unpack_after_string_biB[k6](d, o)
+                e5.name = v.decode()
+                o += k6 + 5
+            else:
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
+                e5.mechanism, e5.iterations, n = unpack_biB(d, o)
+                o += 5
+            if 0 < n < 128:
+                e5.salt = d[o + 1:(o := o + n)]
+            else:
+                e5.salt, o = compact_bytes(d, o + 1, n, "Salt")
             n = d[o]
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e5.salted_password = d[o + 1:(o := o + n)]
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.mechanism, e4.iterations, n = unpack_biB(d, o)
-            o += 5
-            if 0 < n < 128:
-                e4.salt = d[o + 1:(o := o + n)]
-            else:
-                e4.salt, o = compact_bytes(d, o + 1, n, "Salt")
-            n = d[o]
-            if 0 < n < 128:
-                e4.salted_password = d[o + 1:(o := o + n)]
-            else:
-                e4.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
+                e5.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:

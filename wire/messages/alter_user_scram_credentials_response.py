@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_string,
@@ -31,6 +32,7 @@ pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 
@@ -81,7 +83,7 @@ class AlterUserScramCredentialsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterUserScramCredentialsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsResponse, version, error) from error
         if end != len(data):
@@ -108,7 +110,7 @@ class AlterUserScramCredentialsResponse(Message):
 _AlterUserScramCredentialsResponse = decoded(AlterUserScramCredentialsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AlterUserScramCredentialsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -121,13 +123,15 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterUserScramCredentialsResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.user = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.user = v.decode()
+                o += k3 + 2
             else:
-                e2.user, o = compact_string(d, o + 1, n, "User")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.user, o = compact_string(d, o + 1, k3, "User")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:

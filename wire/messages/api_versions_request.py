@@ -61,7 +61,7 @@ class ApiVersionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ApiVersionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsRequest, version, error) from error
         if end != len(data):
@@ -88,7 +88,7 @@ class ApiVersionsRequest(Message):
 _ApiVersionsRequest = decoded(ApiVersionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ApiVersionsRequest()
     m.client_software_name = ""
     m.client_software_version = ""
@@ -98,20 +98,20 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ApiVersionsRequest()
     m.cluster_id = None
     m.node_id = -1
-    n = d[o]
-    if 0 < n < 128:
-        m.client_software_name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.client_software_name = d[o + 1:(o := o + k1)].decode()
     else:
-        m.client_software_name, o = compact_string(d, o + 1, n, "ClientSoftwareName")
-    n = d[o]
-    if 0 < n < 128:
-        m.client_software_version = d[o + 1:(o := o + n)].decode()
+        m.client_software_name, o = compact_string(d, o + 1, k1, "ClientSoftwareName")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.client_software_version = d[o + 1:(o := o + k2)].decode()
     else:
-        m.client_software_version, o = compact_string(d, o + 1, n, "ClientSoftwareVersion")
+        m.client_software_version, o = compact_string(d, o + 1, k2, "ClientSoftwareVersion")
     t = d[o]
     o += 1
     if t:
@@ -121,18 +121,18 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _ApiVersionsRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.client_software_name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.client_software_name = d[o + 1:(o := o + k1)].decode()
     else:
-        m.client_software_name, o = compact_string(d, o + 1, n, "ClientSoftwareName")
-    n = d[o]
-    if 0 < n < 128:
-        m.client_software_version = d[o + 1:(o := o + n)].decode()
+        m.client_software_name, o = compact_string(d, o + 1, k1, "ClientSoftwareName")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.client_software_version = d[o + 1:(o := o + k2)].decode()
     else:
-        m.client_software_version, o = compact_string(d, o + 1, n, "ClientSoftwareVersion")
+        m.client_software_version, o = compact_string(d, o + 1, k2, "ClientSoftwareVersion")
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()

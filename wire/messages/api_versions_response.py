@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -47,8 +48,10 @@ pack_hhx = packed("hhx").pack
 pack_hi = packed("hi").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
+unpack_after_string_hhB = after_strings("hhB")
 unpack_hB = packed("hB").unpack_from
 unpack_hhB = packed("hhB").unpack_from
+unpack_hhh = packed("hhh").unpack_from
 unpack_hhhB = packed("hhhB").unpack_from
 unpack_hi = packed("hi").unpack_from
 unpack_i = packed("i").unpack_from
@@ -157,7 +160,7 @@ class ApiVersionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ApiVersionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsResponse, version, error) from error
         if end != len(data):
@@ -184,7 +187,7 @@ class ApiVersionsResponse(Message):
 _ApiVersionsResponse = decoded(ApiVersionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ApiVersionsResponse()
     m.throttle_time_ms = 0
     m.supported_features = []
@@ -201,21 +204,28 @@ def _read_v0(d, o, s=None):
         m.api_keys = l1 = []
         if n:
             if s: s(n)
-            p2 = o + 6 * n
-            for v4, v5, v6 in iterate_hhh(d[o:p2]):
-                e3 = _ApiVersion()
-                e3.api_key = v4
-                e3.min_version = v5
-                e3.max_version = v6
-                e3.unknown_tagged_fields = ()
-                l1.append(e3)
-            else:
-                o = p2
+            if n > 4:
+                for v3, v4, v5 in iterate_hhh(d[o:o + 6 * n]):
+                    e2 = _ApiVersion()
+                    e2.api_key = v3
+                    e2.min_version = v4
+                    e2.max_version = v5
+                    e2.unknown_tagged_fields = ()
+                    l1.append(e2)
+                o += 6 * len(l1)
+                n -= len(l1)
+            if n:
+                for _ in range(n):
+                    e6 = _ApiVersion()
+                    e6.unknown_tagged_fields = ()
+                    e6.api_key, e6.min_version, e6.max_version = unpack_hhh(d, o)
+                    o += 6
+                    l1.append(e6)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ApiVersionsResponse()
     m.supported_features = []
     m.finalized_features_epoch = -1
@@ -231,23 +241,30 @@ def _read_v1(d, o, s=None):
         m.api_keys = l1 = []
         if n:
             if s: s(n)
-            p2 = o + 6 * n
-            for v4, v5, v6 in iterate_hhh(d[o:p2]):
-                e3 = _ApiVersion()
-                e3.api_key = v4
-                e3.min_version = v5
-                e3.max_version = v6
-                e3.unknown_tagged_fields = ()
-                l1.append(e3)
-            else:
-                o = p2
+            if n > 4:
+                for v3, v4, v5 in iterate_hhh(d[o:o + 6 * n]):
+                    e2 = _ApiVersion()
+                    e2.api_key = v3
+                    e2.min_version = v4
+                    e2.max_version = v5
+                    e2.unknown_tagged_fields = ()
+                    l1.append(e2)
+                o += 6 * len(l1)
+                n -= len(l1)
+            if n:
+                for _ in range(n):
+                    e6 = _ApiVersion()
+                    e6.unknown_tagged_fields = ()
+                    e6.api_key, e6.min_version, e6.max_version = unpack_hhh(d, o)
+                    o += 6
+                    l1.append(e6)
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ApiVersionsResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -258,28 +275,27 @@ def _read_v3(d, o, s=None):
     m.api_keys = l1 = []
     if n:
         if s: s(n)
-        p2 = o + 7 * n
-        for v4, v5, v6, t in iterate_hhhB(d[o:p2]):
-            if t:
-                o += 7 * len(l1)
-                for _ in range(n - len(l1)):
-                    e7 = _ApiVersion()
-                    e7.api_key, e7.min_version, e7.max_version, t = unpack_hhhB(d, o)
-                    o += 7
-                    if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e7.unknown_tagged_fields = ()
-                    l1.append(e7)
-                break
-            e3 = _ApiVersion()
-            e3.api_key = v4
-            e3.min_version = v5
-            e3.max_version = v6
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n > 4:
+            for v3, v4, v5, t in iterate_hhhB(d[o:o + 7 * n]):
+                if t: break
+                e2 = _ApiVersion()
+                e2.api_key = v3
+                e2.min_version = v4
+                e2.max_version = v5
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
+            o += 7 * len(l1)
+            n -= len(l1)
+        if n:
+            for _ in range(n):
+                e6 = _ApiVersion()
+                e6.api_key, e6.min_version, e6.max_version, t = unpack_hhhB(d, o)
+                o += 7
+                if t:
+                    e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e6.unknown_tagged_fields = ()
+                l1.append(e6)
     m.supported_features = []
     m.finalized_features_epoch = -1
     m.finalized_features = []
@@ -288,49 +304,51 @@ def _read_v3(d, o, s=None):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u8 = None
+        u7 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t9 = d[o]
+            t8 = d[o]
             n = d[o + 1]
             o += 2
-            if t9 > 127 or n > 127:
-                t9, n, o = tag_header(d, o - 2)
-            p10 = o + n
-            if t9 == 0:
+            if t8 > 127 or n > 127:
+                t8, n, o = tag_header(d, o - 2)
+            p9 = o + n
+            if t8 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 6, "SupportedFeatures")
-                m.supported_features = l11 = []
+                m.supported_features = l10 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e12 = _SupportedFeatureKey()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e12.name = d[o + 1:(o := o + n)].decode()
+                        e11 = _SupportedFeatureKey()
+                        k12 = d[o]
+                        if 0 < k12 < 128:
+                            v, e11.min_version, e11.max_version, t = unpack_after_string_hhB[k12](d, o)
+                            e11.name = v.decode()
+                            o += k12 + 5
                         else:
-                            e12.name, o = compact_string(d, o + 1, n, "Name")
-                        e12.min_version, e12.max_version, t = unpack_hhB(d, o)
-                        o += 5
+                            e11.name, o = compact_string(d, o + 1, k12, "Name")
+                            e11.min_version, e11.max_version, t = unpack_hhB(d, o)
+                            o += 5
                         if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l11.append(e12)
-                if o != p10:
+                            e11.unknown_tagged_fields = ()
+                        l10.append(e11)
+                if o != p9:
                     raise wrong_tag_size("SupportedFeatures", o)
-            elif t9 == 1:
+            elif t8 == 1:
                 m.finalized_features_epoch, = unpack_q(d, o)
                 o += 8
-                if o != p10:
+                if o != p9:
                     raise wrong_tag_size("FinalizedFeaturesEpoch", o)
-            elif t9 == 2:
+            elif t8 == 2:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
@@ -342,30 +360,32 @@ def _read_v3(d, o, s=None):
                     if s: s(n)
                     for _ in range(n):
                         e14 = _FinalizedFeatureKey()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e14.name = d[o + 1:(o := o + n)].decode()
+                        k15 = d[o]
+                        if 0 < k15 < 128:
+                            v, e14.max_version_level, e14.min_version_level, t = unpack_after_string_hhB[k15](d, o)
+                            e14.name = v.decode()
+                            o += k15 + 5
                         else:
-                            e14.name, o = compact_string(d, o + 1, n, "Name")
-                        e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
-                        o += 5
+                            e14.name, o = compact_string(d, o + 1, k15, "Name")
+                            e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
+                            o += 5
                         if t:
                             e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e14.unknown_tagged_fields = ()
                         l13.append(e14)
-                if o != p10:
+                if o != p9:
                     raise wrong_tag_size("FinalizedFeatures", o)
-            elif t9 == 3:
+            elif t8 == 3:
                 m.zk_migration_ready, = unpack_o(d, o)
                 o += 1
-                if o != p10:
+                if o != p9:
                     raise wrong_tag_size("ZkMigrationReady", o)
             else:
-                if u8 is None:
-                    m.unknown_tagged_fields = u8 = []
-                u8.append((t9, d[o:p10]))
-                o = p10
+                if u7 is None:
+                    m.unknown_tagged_fields = u7 = []
+                u7.append((t8, d[o:p9]))
+                o = p9
     return m, o
 
 

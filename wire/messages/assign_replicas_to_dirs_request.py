@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class AssignReplicasToDirsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AssignReplicasToDirsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsRequest, version, error) from error
         if end != len(data):
@@ -153,7 +154,7 @@ class AssignReplicasToDirsRequest(Message):
 _AssignReplicasToDirsRequest = decoded(AssignReplicasToDirsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AssignReplicasToDirsRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -175,44 +176,46 @@ def _read_v0(d, o, s=None):
             e2.topics = l3 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _TopicData()
-                    e4.topic_id, n = unpack_UB(d, o)
+                c4 = n
+                if s is None: o = _shapes_0.last(d, o, n, l3)
+                while len(l3) < c4:
+                    e5 = _TopicData()
+                    e5.topic_id, n = unpack_UB(d, o)
                     o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 5, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 5 * n
-                        for v8, t in iterate_iB(d[o:p6]):
-                            if t:
-                                o += 5 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e9 = _PartitionData()
-                                    e9.partition_index, t = unpack_iB(d, o)
-                                    o += 5
-                                    if t:
-                                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e9.unknown_tagged_fields = ()
-                                    l5.append(e9)
-                                break
-                            e7 = _PartitionData()
-                            e7.partition_index = v8
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v8, t in iterate_iB(d[o:o + 5 * n]):
+                                if t: break
+                                e7 = _PartitionData()
+                                e7.partition_index = v8
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 5 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e9 = _PartitionData()
+                                e9.partition_index, t = unpack_iB(d, o)
+                                o += 5
+                                if t:
+                                    e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e9.unknown_tagged_fields = ()
+                                l6.append(e9)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    if s is None: o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
@@ -279,6 +282,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_TopicData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition_index", "i"),), ())),), ())
 _READ: dict[int, Callable[..., tuple[AssignReplicasToDirsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsRequest], bytes]] = {0: _write_v0}
 

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class AssignReplicasToDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AssignReplicasToDirsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsResponse, version, error) from error
         if end != len(data):
@@ -148,7 +149,7 @@ class AssignReplicasToDirsResponse(Message):
 _AssignReplicasToDirsResponse = decoded(AssignReplicasToDirsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AssignReplicasToDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -170,45 +171,47 @@ def _read_v0(d, o, s=None):
             e2.topics = l3 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _TopicData()
-                    e4.topic_id, n = unpack_UB(d, o)
+                c4 = n
+                if s is None: o = _shapes_0.last(d, o, n, l3)
+                while len(l3) < c4:
+                    e5 = _TopicData()
+                    e5.topic_id, n = unpack_UB(d, o)
                     o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 7, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 7 * n
-                        for v8, v9, t in iterate_ihB(d[o:p6]):
-                            if t:
-                                o += 7 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _PartitionData()
-                                    e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
-                                    o += 7
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _PartitionData()
-                            e7.partition_index = v8
-                            e7.error_code = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v8, v9, t in iterate_ihB(d[o:o + 7 * n]):
+                                if t: break
+                                e7 = _PartitionData()
+                                e7.partition_index = v8
+                                e7.error_code = v9
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 7 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e10 = _PartitionData()
+                                e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
+                                o += 7
+                                if t:
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e10.unknown_tagged_fields = ()
+                                l6.append(e10)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    if s is None: o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
@@ -271,6 +274,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_TopicData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition_index", "i"), ("error_code", "h"),), ())),), ())
 _READ: dict[int, Callable[..., tuple[AssignReplicasToDirsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsResponse], bytes]] = {0: _write_v0}
 

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -45,10 +46,12 @@ pack_iUii = packed("iUii").pack
 pack_iUiix = packed("iUiix").pack
 pack_iii = packed("iii").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iUiiB = packed("iUiiB").unpack_from
+unpack_iii = packed("iii").unpack_from
 
 
 class PartitionData(Struct):
@@ -146,7 +149,7 @@ class BeginQuorumEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BeginQuorumEpochRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochRequest, version, error) from error
         if end != len(data):
@@ -173,7 +176,7 @@ class BeginQuorumEpochRequest(Message):
 _BeginQuorumEpochRequest = decoded(BeginQuorumEpochRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BeginQuorumEpochRequest()
     m.voter_id = -1
     m.leader_endpoints = []
@@ -211,24 +214,32 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7, v8 in iterate_iii(d[o:p4]):
-                            e5 = _PartitionData()
-                            e5.voter_directory_id = ZERO_UUID
-                            e5.partition_index = v6
-                            e5.leader_id = v7
-                            e5.leader_epoch = v8
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
+                                e4 = _PartitionData()
+                                e4.voter_directory_id = ZERO_UUID
+                                e4.partition_index = v5
+                                e4.leader_id = v6
+                                e4.leader_epoch = v7
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e8 = _PartitionData()
+                                e8.voter_directory_id = ZERO_UUID
+                                e8.unknown_tagged_fields = ()
+                                e8.partition_index, e8.leader_id, e8.leader_epoch = unpack_iii(d, o)
+                                o += 12
+                                l3.append(e8)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _BeginQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -249,43 +260,42 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 29, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 29 * n
-                for v6, v7, v8, v9, t in iterate_iUiiB(d[o:p4]):
-                    if t:
-                        o += 29 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e10 = _PartitionData()
-                            e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
-                            o += 29
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e10.unknown_tagged_fields = ()
-                            l3.append(e10)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.voter_directory_id = v7
-                    e5.leader_id = v8
-                    e5.leader_epoch = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, t in iterate_iUiiB(d[o:o + 29 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.voter_directory_id = v7
+                        e5.leader_id = v8
+                        e5.leader_epoch = v9
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 29 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e10 = _PartitionData()
+                        e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
+                        o += 29
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l4.append(e10)
             t = d[o]
             o += 1
             if t:
@@ -304,18 +314,20 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e12 = _LeaderEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e12.name = d[o + 1:(o := o + n)].decode()
+            k13 = d[o]
+            if 0 < k13 < 128:
+                e12.name = d[o + 1:(o := o + k13)].decode()
             else:
-                e12.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e12.host = d[o + 1:(o := o + n)].decode()
+                e12.name, o = compact_string(d, o + 1, k13, "Name")
+            k14 = d[o]
+            if 0 < k14 < 128:
+                v, e12.port, t = unpack_after_string_HB[k14](d, o)
+                e12.host = v.decode()
+                o += k14 + 3
             else:
-                e12.host, o = compact_string(d, o + 1, n, "Host")
-            e12.port, t = unpack_HB(d, o)
-            o += 3
+                e12.host, o = compact_string(d, o + 1, k14, "Host")
+                e12.port, t = unpack_HB(d, o)
+                o += 3
             if t:
                 e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:

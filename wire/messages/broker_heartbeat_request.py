@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     misplaced_tag,
     nullable_compact_count,
     packed,
+    short_arrays,
     tag_count,
     tag_header,
     write_tag,
@@ -39,6 +40,7 @@ pack_iqqoo = packed("iqqoo").pack
 pack_iqqoox = packed("iqqoox").pack
 unpack_all_U = UNPACKERS["U"]
 unpack_iqqooB = packed("iqqooB").unpack_from
+unpack_short_U = short_arrays("U")
 
 
 class BrokerHeartbeatRequest(Message):
@@ -76,7 +78,7 @@ class BrokerHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatRequest, version, error) from error
         if end != len(data):
@@ -103,7 +105,7 @@ class BrokerHeartbeatRequest(Message):
 _BrokerHeartbeatRequest = decoded(BrokerHeartbeatRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -134,7 +136,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _BrokerHeartbeatRequest()
     m.cordoned_log_dirs = None
     m.offline_log_dirs = []
@@ -158,7 +160,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.offline_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
@@ -179,7 +181,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -203,7 +205,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.offline_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
@@ -219,7 +221,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.cordoned_log_dirs = []

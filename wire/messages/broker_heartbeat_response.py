@@ -55,7 +55,7 @@ class BrokerHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatResponse, version, error) from error
         if end != len(data):
@@ -82,7 +82,7 @@ class BrokerHeartbeatResponse(Message):
 _BrokerHeartbeatResponse = decoded(BrokerHeartbeatResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BrokerHeartbeatResponse()
     m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down, t = unpack_ihoooB(d, o)
     o += 10

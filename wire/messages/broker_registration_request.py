@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -21,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uuids,
@@ -49,11 +51,15 @@ pack_q = packed("q").pack
 pack_qx = packed("qx").pack
 unpack_HhB = packed("HhB").unpack_from
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_HhB = after_strings("HhB")
+unpack_after_string_UB = after_strings("UB")
+unpack_after_string_hhB = after_strings("hhB")
 unpack_all_U = UNPACKERS["U"]
 unpack_hhB = packed("hhB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_oB = packed("oB").unpack_from
 unpack_qB = packed("qB").unpack_from
+unpack_short_U = short_arrays("U")
 
 
 class Listener(Struct):
@@ -141,7 +147,7 @@ class BrokerRegistrationRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerRegistrationRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationRequest, version, error) from error
         if end != len(data):
@@ -168,68 +174,74 @@ class BrokerRegistrationRequest(Message):
 _BrokerRegistrationRequest = decoded(BrokerRegistrationRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BrokerRegistrationRequest()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
     m.previous_broker_epoch = -1
-    m.broker_id, n = unpack_iB(d, o)
+    m.broker_id, k1 = unpack_iB(d, o)
     o += 4
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.incarnation_id, n = unpack_after_string_UB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 17
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.incarnation_id, n = unpack_UB(d, o)
-    o += 17
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.incarnation_id, n = unpack_UB(d, o)
+        o += 17
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 7, "Listeners")
-    m.listeners = l1 = []
+    m.listeners = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e3 = _Listener()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e3.name, o = compact_string(d, o + 1, k4, "Name")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v, e3.port, e3.security_protocol, t = unpack_after_string_HhB[k5](d, o)
+                e3.host = v.decode()
+                o += k5 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e3.host, o = compact_string(d, o + 1, k5, "Host")
+                e3.port, e3.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l6 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _Feature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e7 = _Feature()
+            k8 = d[o]
+            if 0 < k8 < 128:
+                v, e7.min_supported_version, e7.max_supported_version, t = unpack_after_string_hhB[k8](d, o)
+                e7.name = v.decode()
+                o += k8 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e7.name, o = compact_string(d, o + 1, k8, "Name")
+                e7.min_supported_version, e7.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -247,67 +259,73 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _BrokerRegistrationRequest()
     m.log_dirs = []
     m.previous_broker_epoch = -1
-    m.broker_id, n = unpack_iB(d, o)
+    m.broker_id, k1 = unpack_iB(d, o)
     o += 4
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.incarnation_id, n = unpack_after_string_UB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 17
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.incarnation_id, n = unpack_UB(d, o)
-    o += 17
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.incarnation_id, n = unpack_UB(d, o)
+        o += 17
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 7, "Listeners")
-    m.listeners = l1 = []
+    m.listeners = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e3 = _Listener()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e3.name, o = compact_string(d, o + 1, k4, "Name")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v, e3.port, e3.security_protocol, t = unpack_after_string_HhB[k5](d, o)
+                e3.host = v.decode()
+                o += k5 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e3.host, o = compact_string(d, o + 1, k5, "Host")
+                e3.port, e3.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l6 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _Feature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e7 = _Feature()
+            k8 = d[o]
+            if 0 < k8 < 128:
+                v, e7.min_supported_version, e7.max_supported_version, t = unpack_after_string_hhB[k8](d, o)
+                e7.name = v.decode()
+                o += k8 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e7.name, o = compact_string(d, o + 1, k8, "Name")
+                e7.min_supported_version, e7.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -325,66 +343,72 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _BrokerRegistrationRequest()
     m.previous_broker_epoch = -1
-    m.broker_id, n = unpack_iB(d, o)
+    m.broker_id, k1 = unpack_iB(d, o)
     o += 4
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.incarnation_id, n = unpack_after_string_UB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 17
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.incarnation_id, n = unpack_UB(d, o)
-    o += 17
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.incarnation_id, n = unpack_UB(d, o)
+        o += 17
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 7, "Listeners")
-    m.listeners = l1 = []
+    m.listeners = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e3 = _Listener()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e3.name, o = compact_string(d, o + 1, k4, "Name")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v, e3.port, e3.security_protocol, t = unpack_after_string_HhB[k5](d, o)
+                e3.host = v.decode()
+                o += k5 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e3.host, o = compact_string(d, o + 1, k5, "Host")
+                e3.port, e3.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l6 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _Feature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e7 = _Feature()
+            k8 = d[o]
+            if 0 < k8 < 128:
+                v, e7.min_supported_version, e7.max_supported_version, t = unpack_after_string_hhB[k8](d, o)
+                e7.name = v.decode()
+                o += k8 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e7.name, o = compact_string(d, o + 1, k8, "Name")
+                e7.min_supported_version, e7.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -397,7 +421,7 @@ def _read_v2(d, o, s=None):
     o += 2
     if 1 < n < 128:
         if s: s(n - 1)
-        m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+        m.log_dirs = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []
@@ -415,65 +439,71 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _BrokerRegistrationRequest()
-    m.broker_id, n = unpack_iB(d, o)
+    m.broker_id, k1 = unpack_iB(d, o)
     o += 4
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.incarnation_id, n = unpack_after_string_UB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 17
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.incarnation_id, n = unpack_UB(d, o)
-    o += 17
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.incarnation_id, n = unpack_UB(d, o)
+        o += 17
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 7, "Listeners")
-    m.listeners = l1 = []
+    m.listeners = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e3 = _Listener()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e3.name, o = compact_string(d, o + 1, k4, "Name")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v, e3.port, e3.security_protocol, t = unpack_after_string_HhB[k5](d, o)
+                e3.host = v.decode()
+                o += k5 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e3.host, o = compact_string(d, o + 1, k5, "Host")
+                e3.port, e3.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l6 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _Feature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e7 = _Feature()
+            k8 = d[o]
+            if 0 < k8 < 128:
+                v, e7.min_supported_version, e7.max_supported_version, t = unpack_after_string_hhB[k8](d, o)
+                e7.name = v.decode()
+                o += k8 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e7.name, o = compact_string(d, o + 1, k8, "Name")
+                e7.min_supported_version, e7.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -486,7 +516,7 @@ def _read_v3(d, o, s=None):
     o += 2
     if 1 < n < 128:
         if s: s(n - 1)
-        m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+        m.log_dirs = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []

@@ -51,7 +51,7 @@ class BrokerRegistrationResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerRegistrationResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationResponse, version, error) from error
         if end != len(data):
@@ -78,7 +78,7 @@ class BrokerRegistrationResponse(Message):
 _BrokerRegistrationResponse = decoded(BrokerRegistrationResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BrokerRegistrationResponse()
     m.throttle_time_ms, m.error_code, m.broker_epoch, t = unpack_ihqB(d, o)
     o += 15

@@ -58,7 +58,7 @@ class ConsumerGroupDescribeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerGroupDescribeRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupDescribeRequest, version, error) from error
         if end != len(data):
@@ -85,7 +85,7 @@ class ConsumerGroupDescribeRequest(Message):
 _ConsumerGroupDescribeRequest = decoded(ConsumerGroupDescribeRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ConsumerGroupDescribeRequest()
     n = d[o]
     o += 1
@@ -96,11 +96,11 @@ def _read_v0(d, o, s=None):
     m.group_ids = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "GroupIds")
+            v2, o = compact_string(d, o + 1, k3, "GroupIds")
         l1.append(v2)
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2

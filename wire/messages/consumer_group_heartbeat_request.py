@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -23,6 +24,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,8 +44,10 @@ pack_all_i = PACKERS["i"]
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_all_i = UNPACKERS["i"]
 unpack_iB = packed("iB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class TopicPartitions(Struct):
@@ -107,7 +111,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatRequest, version, error) from error
         if end != len(data):
@@ -134,21 +138,23 @@ class ConsumerGroupHeartbeatRequest(Message):
 _ConsumerGroupHeartbeatRequest = decoded(ConsumerGroupHeartbeatRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ConsumerGroupHeartbeatRequest()
     m.subscribed_topic_regex = None
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.member_epoch, n = unpack_after_string_iB[k2](d, o)
+        m.member_id = v.decode()
+        o += k2 + 4
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, n = unpack_iB(d, o)
-    o += 4
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
+        m.member_epoch, n = unpack_iB(d, o)
+        o += 4
     if 0 < n < 128:
         m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
@@ -173,15 +179,15 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.subscribed_topic_names = None
     else:
-        m.subscribed_topic_names = l1 = []
+        m.subscribed_topic_names = l3 = []
         if s: s(n)
         for _ in range(n):
-            n = d[o]
-            if 0 < n < 128:
-                v2 = d[o + 1:(o := o + n)].decode()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v4 = d[o + 1:(o := o + k5)].decode()
             else:
-                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
-            l1.append(v2)
+                v4, o = compact_string(d, o + 1, k5, "SubscribedTopicNames")
+            l3.append(v4)
     n = d[o]
     if 0 < n < 128:
         m.server_assignor = d[o + 1:(o := o + n)].decode()
@@ -199,34 +205,34 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.topic_partitions = None
     else:
-        m.topic_partitions = l3 = []
+        m.topic_partitions = l6 = []
         if n:
             if s: s(n)
-            c4 = n
-            while len(l3) < c4:
-                e5 = _TopicPartitions()
-                e5.topic_id, n = unpack_UB(d, o)
+            c7 = n
+            if s is None: o = _shapes_0.last(d, o, n, l6)
+            while len(l6) < c7:
+                e8 = _TopicPartitions()
+                e8.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e5.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e8.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e5.partitions = []
+                    e8.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e5.partitions = [*unpack_all_i[n](d, o)]
+                    e8.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e5.unknown_tagged_fields = ()
-                l3.append(e5)
-                if s is None:
-                    o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+                    e8.unknown_tagged_fields = ()
+                l6.append(e8)
+                if s is None: o = _shapes_0[len(e8.partitions),](d, o, c7 - len(l6), l6)
     t = d[o]
     o += 1
     if t:
@@ -236,20 +242,22 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ConsumerGroupHeartbeatRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.member_epoch, n = unpack_after_string_iB[k2](d, o)
+        m.member_id = v.decode()
+        o += k2 + 4
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, n = unpack_iB(d, o)
-    o += 4
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
+        m.member_epoch, n = unpack_iB(d, o)
+        o += 4
     if 0 < n < 128:
         m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
@@ -274,15 +282,15 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.subscribed_topic_names = None
     else:
-        m.subscribed_topic_names = l1 = []
+        m.subscribed_topic_names = l3 = []
         if s: s(n)
         for _ in range(n):
-            n = d[o]
-            if 0 < n < 128:
-                v2 = d[o + 1:(o := o + n)].decode()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v4 = d[o + 1:(o := o + k5)].decode()
             else:
-                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
-            l1.append(v2)
+                v4, o = compact_string(d, o + 1, k5, "SubscribedTopicNames")
+            l3.append(v4)
     n = d[o]
     if 0 < n < 128:
         m.subscribed_topic_regex = d[o + 1:(o := o + n)].decode()
@@ -308,34 +316,34 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.topic_partitions = None
     else:
-        m.topic_partitions = l3 = []
+        m.topic_partitions = l6 = []
         if n:
             if s: s(n)
-            c4 = n
-            while len(l3) < c4:
-                e5 = _TopicPartitions()
-                e5.topic_id, n = unpack_UB(d, o)
+            c7 = n
+            if s is None: o = _shapes_0.last(d, o, n, l6)
+            while len(l6) < c7:
+                e8 = _TopicPartitions()
+                e8.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e5.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e8.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e5.partitions = []
+                    e8.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e5.partitions = [*unpack_all_i[n](d, o)]
+                    e8.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e5.unknown_tagged_fields = ()
-                l3.append(e5)
-                if s is None:
-                    o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+                    e8.unknown_tagged_fields = ()
+                l6.append(e8)
+                if s is None: o = _shapes_0[len(e8.partitions),](d, o, c7 - len(l6), l6)
     t = d[o]
     o += 1
     if t:

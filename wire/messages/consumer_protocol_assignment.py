@@ -76,7 +76,7 @@ class ConsumerProtocolAssignment(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerProtocolAssignment:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolAssignment, version, error) from error
         if end != len(data):
@@ -103,7 +103,7 @@ class ConsumerProtocolAssignment(Message):
 _ConsumerProtocolAssignment = decoded(ConsumerProtocolAssignment)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ConsumerProtocolAssignment()
     n, = unpack_i(d, o)
     o += 4

@@ -84,7 +84,7 @@ class ConsumerProtocolSubscription(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerProtocolSubscription:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolSubscription, version, error) from error
         if end != len(data):
@@ -111,7 +111,7 @@ class ConsumerProtocolSubscription(Message):
 _ConsumerProtocolSubscription = decoded(ConsumerProtocolSubscription)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ConsumerProtocolSubscription()
     m.owned_partitions = []
     m.generation_id = -1
@@ -143,7 +143,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ConsumerProtocolSubscription()
     m.generation_id = -1
     m.rack_id = None
@@ -204,7 +204,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ConsumerProtocolSubscription()
     m.rack_id = None
     n, = unpack_i(d, o)
@@ -266,7 +266,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ConsumerProtocolSubscription()
     n, = unpack_i(d, o)
     o += 4

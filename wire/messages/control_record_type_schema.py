@@ -45,7 +45,7 @@ class ControlRecordTypeSchema(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ControlRecordTypeSchema:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ControlRecordTypeSchema, version, error) from error
         if end != len(data):
@@ -72,7 +72,7 @@ class ControlRecordTypeSchema(Message):
 _ControlRecordTypeSchema = decoded(ControlRecordTypeSchema)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ControlRecordTypeSchema()
     m.unknown_tagged_fields = ()
     m.type, = unpack_h(d, o)

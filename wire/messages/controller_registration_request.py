@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -37,6 +38,8 @@ pack_hhx = packed("hhx").pack
 pack_iUo = packed("iUo").pack
 pack_iUoB = packed("iUoB").pack
 unpack_HhB = packed("HhB").unpack_from
+unpack_after_string_HhB = after_strings("HhB")
+unpack_after_string_hhB = after_strings("hhB")
 unpack_hhB = packed("hhB").unpack_from
 unpack_iUoB = packed("iUoB").unpack_from
 
@@ -118,7 +121,7 @@ class ControllerRegistrationRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ControllerRegistrationRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ControllerRegistrationRequest, version, error) from error
         if end != len(data):
@@ -145,7 +148,7 @@ class ControllerRegistrationRequest(Message):
 _ControllerRegistrationRequest = decoded(ControllerRegistrationRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ControllerRegistrationRequest()
     m.controller_id, m.incarnation_id, m.zk_migration_ready, n = unpack_iUoB(d, o)
     o += 22
@@ -158,18 +161,20 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -181,23 +186,25 @@ def _read_v0(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _Feature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _Feature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     t = d[o]
     o += 1
     if t:

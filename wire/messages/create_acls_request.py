@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -38,6 +39,8 @@ pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bb = packed("bb").unpack_from
 unpack_bbB = packed("bbB").unpack_from
@@ -99,7 +102,7 @@ class CreateAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateAclsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsRequest, version, error) from error
         if end != len(data):
@@ -126,7 +129,7 @@ class CreateAclsRequest(Message):
 _CreateAclsRequest = decoded(CreateAclsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _CreateAclsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -166,7 +169,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateAclsRequest()
     n = d[o]
     o += 1
@@ -179,25 +182,29 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AclCreation()
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.resource_pattern_type, k4 = unpack_after_string_bB[k3](d, o)
+                e2.resource_name = v.decode()
+                o += k3 + 1
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-            e2.resource_pattern_type, n = unpack_bB(d, o)
-            o += 1
-            if 0 < n < 128:
-                e2.principal = d[o + 1:(o := o + n)].decode()
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
+                e2.resource_pattern_type, k4 = unpack_bB(d, o)
+                o += 1
+            if 0 < k4 < 128:
+                e2.principal = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.principal, o = compact_string(d, o + 1, n, "Principal")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.principal, o = compact_string(d, o + 1, k4, "Principal")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v, e2.operation, e2.permission_type, t = unpack_after_string_bbB[k5](d, o)
+                e2.host = v.decode()
+                o += k5 + 3
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.operation, e2.permission_type, t = unpack_bbB(d, o)
-            o += 3
+                e2.host, o = compact_string(d, o + 1, k5, "Host")
+                e2.operation, e2.permission_type, t = unpack_bbB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:

@@ -84,7 +84,7 @@ class CreateAclsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateAclsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsResponse, version, error) from error
         if end != len(data):
@@ -111,7 +111,7 @@ class CreateAclsResponse(Message):
 _CreateAclsResponse = decoded(CreateAclsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _CreateAclsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -137,7 +137,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateAclsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5

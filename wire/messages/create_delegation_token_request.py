@@ -92,7 +92,7 @@ class CreateDelegationTokenRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateDelegationTokenRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenRequest, version, error) from error
         if end != len(data):
@@ -119,7 +119,7 @@ class CreateDelegationTokenRequest(Message):
 _CreateDelegationTokenRequest = decoded(CreateDelegationTokenRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -155,7 +155,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -170,16 +170,16 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatableRenewers()
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.principal_type = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_type, o = compact_string(d, o + 1, k3, "PrincipalType")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.principal_name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                e2.principal_name, o = compact_string(d, o + 1, k4, "PrincipalName")
             t = d[o]
             o += 1
             if t:
@@ -196,7 +196,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _CreateDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:
@@ -225,16 +225,16 @@ def _read_v3(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatableRenewers()
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.principal_type = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_type, o = compact_string(d, o + 1, k3, "PrincipalType")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.principal_name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                e2.principal_name, o = compact_string(d, o + 1, k4, "PrincipalName")
             t = d[o]
             o += 1
             if t:

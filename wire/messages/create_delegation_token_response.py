@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_bytes,
     compact_string,
     inexpressible,
@@ -36,6 +37,7 @@ pack_ix = packed("ix").pack
 pack_qqq = packed("qqq").pack
 pack_qqqB = packed("qqqB").pack
 pack_qqqh = packed("qqqh").pack
+unpack_after_string_qqqB = after_strings("qqqB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -87,7 +89,7 @@ class CreateDelegationTokenResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateDelegationTokenResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenResponse, version, error) from error
         if end != len(data):
@@ -114,7 +116,7 @@ class CreateDelegationTokenResponse(Message):
 _CreateDelegationTokenResponse = decoded(CreateDelegationTokenResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _CreateDelegationTokenResponse()
     m.token_requester_principal_type = ""
     m.token_requester_principal_name = ""
@@ -148,27 +150,29 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateDelegationTokenResponse()
     m.token_requester_principal_type = ""
     m.token_requester_principal_name = ""
-    m.error_code, n = unpack_hB(d, o)
+    m.error_code, k1 = unpack_hB(d, o)
     o += 2
-    if 0 < n < 128:
-        m.principal_type = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        m.principal_type = d[o + 1:(o := o + k1)].decode()
     else:
-        m.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-    n = d[o]
-    if 0 < n < 128:
-        m.principal_name = d[o + 1:(o := o + n)].decode()
+        m.principal_type, o = compact_string(d, o + 1, k1, "PrincipalType")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k3 = unpack_after_string_qqqB[k2](d, o)
+        m.principal_name = v.decode()
+        o += k2 + 24
     else:
-        m.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-    m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n = unpack_qqqB(d, o)
-    o += 24
-    if 0 < n < 128:
-        m.token_id = d[o + 1:(o := o + n)].decode()
+        m.principal_name, o = compact_string(d, o + 1, k2, "PrincipalName")
+        m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k3 = unpack_qqqB(d, o)
+        o += 24
+    if 0 < k3 < 128:
+        m.token_id = d[o + 1:(o := o + k3)].decode()
     else:
-        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, k3, "TokenId")
     n = d[o]
     if 0 < n < 128:
         m.hmac = d[o + 1:(o := o + n)]
@@ -183,35 +187,37 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _CreateDelegationTokenResponse()
-    m.error_code, n = unpack_hB(d, o)
+    m.error_code, k1 = unpack_hB(d, o)
     o += 2
-    if 0 < n < 128:
-        m.principal_type = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        m.principal_type = d[o + 1:(o := o + k1)].decode()
     else:
-        m.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-    n = d[o]
-    if 0 < n < 128:
-        m.principal_name = d[o + 1:(o := o + n)].decode()
+        m.principal_type, o = compact_string(d, o + 1, k1, "PrincipalType")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.principal_name = d[o + 1:(o := o + k2)].decode()
     else:
-        m.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-    n = d[o]
-    if 0 < n < 128:
-        m.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
+        m.principal_name, o = compact_string(d, o + 1, k2, "PrincipalName")
+    k3 = d[o]
+    if 0 < k3 < 128:
+        m.token_requester_principal_type = d[o + 1:(o := o + k3)].decode()
     else:
-        m.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
-    n = d[o]
-    if 0 < n < 128:
-        m.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
+        m.token_requester_principal_type, o = compact_string(d, o + 1, k3, "TokenRequesterPrincipalType")
+    k4 = d[o]
+    if 0 < k4 < 128:
+        v, m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k5 = unpack_after_string_qqqB[k4](d, o)
+        m.token_requester_principal_name = v.decode()
+        o += k4 + 24
     else:
-        m.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
-    m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n = unpack_qqqB(d, o)
-    o += 24
-    if 0 < n < 128:
-        m.token_id = d[o + 1:(o := o + n)].decode()
+        m.token_requester_principal_name, o = compact_string(d, o + 1, k4, "TokenRequesterPrincipalName")
+        m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k5 = unpack_qqqB(d, o)
+        o += 24
+    if 0 < k5 < 128:
+        m.token_id = d[o + 1:(o := o + k5)].decode()
     else:
-        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, k5, "TokenId")
     n = d[o]
     if 0 < n < 128:
         m.hmac = d[o + 1:(o := o + n)]

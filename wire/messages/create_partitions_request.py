@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -22,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,6 +44,7 @@ pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 pack_io = packed("io").pack
 pack_iox = packed("iox").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -49,6 +52,7 @@ unpack_iB = packed("iB").unpack_from
 unpack_ii = packed("ii").unpack_from
 unpack_io = packed("io").unpack_from
 unpack_ioB = packed("ioB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class CreatePartitionsAssignment(Struct):
@@ -118,7 +122,7 @@ class CreatePartitionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreatePartitionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsRequest, version, error) from error
         if end != len(data):
@@ -145,7 +149,7 @@ class CreatePartitionsRequest(Message):
 _CreatePartitionsRequest = decoded(CreatePartitionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _CreatePartitionsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -197,7 +201,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreatePartitionsRequest()
     n = d[o]
     o += 1
@@ -210,13 +214,15 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatePartitionsTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.count, n = unpack_after_string_iB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 5
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.count, n = unpack_iB(d, o)
-            o += 5
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.count, n = unpack_iB(d, o)
+                o += 5
             if n < 128:
                 n -= 1
             else:
@@ -224,34 +230,34 @@ def _read_v2(d, o, s=None):
             if n < 0:
                 e2.assignments = None
             else:
-                e2.assignments = l3 = []
+                e2.assignments = l4 = []
                 if n:
                     if s: s(n)
-                    c4 = n
-                    while len(l3) < c4:
-                        e5 = _CreatePartitionsAssignment()
+                    c5 = n
+                    if s is None: o = _shapes_0.last(d, o, n, l4)
+                    while len(l4) < c5:
+                        e6 = _CreatePartitionsAssignment()
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                            e6.broker_ids = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e5.broker_ids = []
+                            e6.broker_ids = []
                         else:
                             n, o = compact_count(d, o, n, 4, "BrokerIds")
                             if s: s(n)
-                            e5.broker_ids = [*unpack_all_i[n](d, o)]
+                            e6.broker_ids = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e5.unknown_tagged_fields = ()
-                        l3.append(e5)
-                        if s is None:
-                            o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+                            e6.unknown_tagged_fields = ()
+                        l4.append(e6)
+                        if s is None: o = _shapes_0[len(e6.broker_ids),](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:

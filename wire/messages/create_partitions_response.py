@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -36,6 +37,7 @@ pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -89,7 +91,7 @@ class CreatePartitionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreatePartitionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsResponse, version, error) from error
         if end != len(data):
@@ -116,7 +118,7 @@ class CreatePartitionsResponse(Message):
 _CreatePartitionsResponse = decoded(CreatePartitionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _CreatePartitionsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -148,7 +150,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreatePartitionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -161,13 +163,15 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatePartitionsTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 2
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -22,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -45,6 +47,7 @@ pack_ihi = packed("ihi").pack
 pack_ii = packed("ii").pack
 pack_io = packed("io").pack
 pack_iox = packed("iox").pack
+unpack_after_string_ihB = after_strings("ihB")
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -54,6 +57,7 @@ unpack_ihi = packed("ihi").unpack_from
 unpack_ii = packed("ii").unpack_from
 unpack_io = packed("io").unpack_from
 unpack_ioB = packed("ioB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class CreatableReplicaAssignment(Struct):
@@ -149,7 +153,7 @@ class CreateTopicsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateTopicsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsRequest, version, error) from error
         if end != len(data):
@@ -176,7 +180,7 @@ class CreateTopicsRequest(Message):
 _CreateTopicsRequest = decoded(CreateTopicsRequest)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateTopicsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -254,7 +258,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _CreateTopicsRequest()
     n = d[o]
     o += 1
@@ -267,76 +271,78 @@ def _read_v5(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatableTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.num_partitions, e2.replication_factor, n = unpack_after_string_ihB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 7
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
-            o += 7
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
+                o += 7
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 6, "Assignments")
-            e2.assignments = l3 = []
+            e2.assignments = l4 = []
             if n:
                 if s: s(n)
-                c4 = n
-                while len(l3) < c4:
-                    e5 = _CreatableReplicaAssignment()
-                    e5.partition_index, n = unpack_iB(d, o)
+                c5 = n
+                if s is None: o = _shapes_0.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _CreatableReplicaAssignment()
+                    e6.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                        e6.broker_ids = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e5.broker_ids = []
+                        e6.broker_ids = []
                     else:
                         n, o = compact_count(d, o, n, 4, "BrokerIds")
                         if s: s(n)
-                        e5.broker_ids = [*unpack_all_i[n](d, o)]
+                        e6.broker_ids = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                    if s is None:
-                        o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_0[len(e6.broker_ids),](d, o, c5 - len(l4), l4)
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Configs")
-            e2.configs = l6 = []
+            e2.configs = l7 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e7 = _CreatableTopicConfig()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e7.name = d[o + 1:(o := o + n)].decode()
+                    e8 = _CreatableTopicConfig()
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        e8.name = d[o + 1:(o := o + k9)].decode()
                     else:
-                        e7.name, o = compact_string(d, o + 1, n, "Name")
+                        e8.name, o = compact_string(d, o + 1, k9, "Name")
                     n = d[o]
                     if 0 < n < 128:
-                        e7.value = d[o + 1:(o := o + n)].decode()
+                        e8.value = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e7.value = None
+                        e8.value = None
                         o += 1
                     else:
-                        e7.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e8.value, o = nullable_compact_string(d, o + 1, n, "Value")
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l6.append(e7)
+                        e8.unknown_tagged_fields = ()
+                    l7.append(e8)
             t = d[o]
             o += 1
             if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -51,6 +52,8 @@ pack_ii = packed("ii").pack
 pack_obo = packed("obo").pack
 pack_obox = packed("obox").pack
 unpack_UhB = packed("UhB").unpack_from
+unpack_after_string_UhB = after_strings("UhB")
+unpack_after_string_hB = after_strings("hB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -142,7 +145,7 @@ class CreateTopicsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateTopicsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsResponse, version, error) from error
         if end != len(data):
@@ -169,7 +172,7 @@ class CreateTopicsResponse(Message):
 _CreateTopicsResponse = decoded(CreateTopicsResponse)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -206,7 +209,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -220,13 +223,15 @@ def _read_v5(d, o, s=None):
         for _ in range(n):
             e2 = _CreatableTopicResult()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 2
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -243,57 +248,57 @@ def _read_v5(d, o, s=None):
             if n < 0:
                 e2.configs = None
             else:
-                e2.configs = l3 = []
+                e2.configs = l4 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e4 = _CreatableTopicConfigs()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.name = d[o + 1:(o := o + n)].decode()
+                        e5 = _CreatableTopicConfigs()
+                        k6 = d[o]
+                        if 0 < k6 < 128:
+                            e5.name = d[o + 1:(o := o + k6)].decode()
                         else:
-                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                            e5.name, o = compact_string(d, o + 1, k6, "Name")
                         n = d[o]
                         if 0 < n < 128:
-                            e4.value = d[o + 1:(o := o + n)].decode()
+                            e5.value = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e4.value = None
+                            e5.value = None
                             o += 1
                         else:
-                            e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                        e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
+                            e5.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e5.read_only, e5.config_source, e5.is_sensitive, t = unpack_oboB(d, o)
                         o += 4
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e4.unknown_tagged_fields = ()
-                        l3.append(e4)
+                            e5.unknown_tagged_fields = ()
+                        l4.append(e5)
             e2.topic_config_error_code = 0
             t = d[o]
             o += 1
             e2.unknown_tagged_fields = ()
             if t:
-                u5 = None
+                u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 if s: s(t)
                 for _ in range(t):
-                    t6 = d[o]
+                    t8 = d[o]
                     n = d[o + 1]
                     o += 2
-                    if t6 > 127 or n > 127:
-                        t6, n, o = tag_header(d, o - 2)
-                    p7 = o + n
-                    if t6 == 0:
+                    if t8 > 127 or n > 127:
+                        t8, n, o = tag_header(d, o - 2)
+                    p9 = o + n
+                    if t8 == 0:
                         e2.topic_config_error_code, = unpack_h(d, o)
                         o += 2
-                        if o != p7:
+                        if o != p9:
                             raise wrong_tag_size("TopicConfigErrorCode", o)
                     else:
-                        if u5 is None:
-                            e2.unknown_tagged_fields = u5 = []
-                        u5.append((t6, d[o:p7]))
-                        o = p7
+                        if u7 is None:
+                            e2.unknown_tagged_fields = u7 = []
+                        u7.append((t8, d[o:p9]))
+                        o = p9
             l1.append(e2)
     t = d[o]
     o += 1
@@ -304,7 +309,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -317,13 +322,15 @@ def _read_v7(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _CreatableTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.topic_id, e2.error_code, n = unpack_after_string_UhB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 18
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-            o += 18
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
+                o += 18
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -340,57 +347,57 @@ def _read_v7(d, o, s=None):
             if n < 0:
                 e2.configs = None
             else:
-                e2.configs = l3 = []
+                e2.configs = l4 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e4 = _CreatableTopicConfigs()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.name = d[o + 1:(o := o + n)].decode()
+                        e5 = _CreatableTopicConfigs()
+                        k6 = d[o]
+                        if 0 < k6 < 128:
+                            e5.name = d[o + 1:(o := o + k6)].decode()
                         else:
-                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                            e5.name, o = compact_string(d, o + 1, k6, "Name")
                         n = d[o]
                         if 0 < n < 128:
-                            e4.value = d[o + 1:(o := o + n)].decode()
+                            e5.value = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e4.value = None
+                            e5.value = None
                             o += 1
                         else:
-                            e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                        e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
+                            e5.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e5.read_only, e5.config_source, e5.is_sensitive, t = unpack_oboB(d, o)
                         o += 4
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e4.unknown_tagged_fields = ()
-                        l3.append(e4)
+                            e5.unknown_tagged_fields = ()
+                        l4.append(e5)
             e2.topic_config_error_code = 0
             t = d[o]
             o += 1
             e2.unknown_tagged_fields = ()
             if t:
-                u5 = None
+                u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 if s: s(t)
                 for _ in range(t):
-                    t6 = d[o]
+                    t8 = d[o]
                     n = d[o + 1]
                     o += 2
-                    if t6 > 127 or n > 127:
-                        t6, n, o = tag_header(d, o - 2)
-                    p7 = o + n
-                    if t6 == 0:
+                    if t8 > 127 or n > 127:
+                        t8, n, o = tag_header(d, o - 2)
+                    p9 = o + n
+                    if t8 == 0:
                         e2.topic_config_error_code, = unpack_h(d, o)
                         o += 2
-                        if o != p7:
+                        if o != p9:
                             raise wrong_tag_size("TopicConfigErrorCode", o)
                     else:
-                        if u5 is None:
-                            e2.unknown_tagged_fields = u5 = []
-                        u5.append((t6, d[o:p7]))
-                        o = p7
+                        if u7 is None:
+                            e2.unknown_tagged_fields = u7 = []
+                        u7.append((t8, d[o:p9]))
+                        o = p9
             l1.append(e2)
     t = d[o]
     o += 1

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     packed,
     read_tags,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_oB = after_strings("oB")
 unpack_oB = packed("oB").unpack_from
 
 
@@ -54,7 +56,7 @@ class DefaultPrincipalData(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DefaultPrincipalData:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DefaultPrincipalData, version, error) from error
         if end != len(data):
@@ -81,20 +83,22 @@ class DefaultPrincipalData(Message):
 _DefaultPrincipalData = decoded(DefaultPrincipalData)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DefaultPrincipalData()
-    n = d[o]
-    if 0 < n < 128:
-        m.type = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.type = d[o + 1:(o := o + k1)].decode()
     else:
-        m.type, o = compact_string(d, o + 1, n, "Type")
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+        m.type, o = compact_string(d, o + 1, k1, "Type")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.token_authenticated, t = unpack_after_string_oB[k2](d, o)
+        m.name = v.decode()
+        o += k2 + 2
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
-    m.token_authenticated, t = unpack_oB(d, o)
-    o += 2
+        m.name, o = compact_string(d, o + 1, k2, "Name")
+        m.token_authenticated, t = unpack_oB(d, o)
+        o += 2
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

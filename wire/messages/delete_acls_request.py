@@ -99,7 +99,7 @@ class DeleteAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteAclsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteAclsRequest, version, error) from error
         if end != len(data):
@@ -126,7 +126,7 @@ class DeleteAclsRequest(Message):
 _DeleteAclsRequest = decoded(DeleteAclsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DeleteAclsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -166,7 +166,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteAclsRequest()
     n = d[o]
     o += 1

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -41,6 +42,8 @@ pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bb = packed("bb").unpack_from
 unpack_bbB = packed("bbB").unpack_from
@@ -133,7 +136,7 @@ class DeleteAclsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteAclsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteAclsResponse, version, error) from error
         if end != len(data):
@@ -160,7 +163,7 @@ class DeleteAclsResponse(Message):
 _DeleteAclsResponse = decoded(DeleteAclsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DeleteAclsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -226,7 +229,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteAclsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -268,25 +271,29 @@ def _read_v2(d, o, s=None):
                         o += 1
                     else:
                         e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-                    e4.resource_type, n = unpack_bB(d, o)
+                    e4.resource_type, k5 = unpack_bB(d, o)
                     o += 1
-                    if 0 < n < 128:
-                        e4.resource_name = d[o + 1:(o := o + n)].decode()
+                    if 0 < k5 < 128:
+                        v, e4.pattern_type, k6 = unpack_after_string_bB[k5](d, o)
+                        e4.resource_name = v.decode()
+                        o += k5 + 1
                     else:
-                        e4.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-                    e4.pattern_type, n = unpack_bB(d, o)
-                    o += 1
-                    if 0 < n < 128:
-                        e4.principal = d[o + 1:(o := o + n)].decode()
+                        e4.resource_name, o = compact_string(d, o + 1, k5, "ResourceName")
+                        e4.pattern_type, k6 = unpack_bB(d, o)
+                        o += 1
+                    if 0 < k6 < 128:
+                        e4.principal = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.principal, o = compact_string(d, o + 1, n, "Principal")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.host = d[o + 1:(o := o + n)].decode()
+                        e4.principal, o = compact_string(d, o + 1, k6, "Principal")
+                    k7 = d[o]
+                    if 0 < k7 < 128:
+                        v, e4.operation, e4.permission_type, t = unpack_after_string_bbB[k7](d, o)
+                        e4.host = v.decode()
+                        o += k7 + 3
                     else:
-                        e4.host, o = compact_string(d, o + 1, n, "Host")
-                    e4.operation, e4.permission_type, t = unpack_bbB(d, o)
-                    o += 3
+                        e4.host, o = compact_string(d, o + 1, k7, "Host")
+                        e4.operation, e4.permission_type, t = unpack_bbB(d, o)
+                        o += 3
                     if t:
                         e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:

@@ -60,7 +60,7 @@ class DeleteGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteGroupsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsRequest, version, error) from error
         if end != len(data):
@@ -87,7 +87,7 @@ class DeleteGroupsRequest(Message):
 _DeleteGroupsRequest = decoded(DeleteGroupsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -110,7 +110,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteGroupsRequest()
     n = d[o]
     o += 1
@@ -121,11 +121,11 @@ def _read_v2(d, o, s=None):
     m.groups_names = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "GroupsNames")
+            v2, o = compact_string(d, o + 1, k3, "GroupsNames")
         l1.append(v2)
     t = d[o]
     o += 1

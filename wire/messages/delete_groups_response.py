@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -36,6 +37,7 @@ pack_hx = packed("hx").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -88,7 +90,7 @@ class DeleteGroupsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteGroupsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsResponse, version, error) from error
         if end != len(data):
@@ -115,7 +117,7 @@ class DeleteGroupsResponse(Message):
 _DeleteGroupsResponse = decoded(DeleteGroupsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -144,7 +146,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -158,13 +160,15 @@ def _read_v2(d, o, s=None):
         for _ in range(n):
             e2 = _DeletableGroupResult()
             e2.error_message = None
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, t = unpack_after_string_hB[k3](d, o)
+                e2.group_id = v.decode()
+                o += k3 + 3
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            e2.error_code, t = unpack_hB(d, o)
-            o += 3
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+                e2.error_code, t = unpack_hB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -179,7 +183,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -192,13 +196,15 @@ def _read_v3(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DeletableGroupResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.group_id = v.decode()
+                o += k3 + 2
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:

@@ -41,6 +41,7 @@ pack_ix = packed("ix").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_iq = packed("iq").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 
 
@@ -109,7 +110,7 @@ class DeleteRecordsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteRecordsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsRequest, version, error) from error
         if end != len(data):
@@ -136,7 +137,7 @@ class DeleteRecordsRequest(Message):
 _DeleteRecordsRequest = decoded(DeleteRecordsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteRecordsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -166,15 +167,22 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7 in iterate_iq(d[o:p4]):
-                            e5 = _DeleteRecordsPartition()
-                            e5.partition_index = v6
-                            e5.offset = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_iq(d[o:o + 12 * n]):
+                                e4 = _DeleteRecordsPartition()
+                                e4.partition_index = v5
+                                e4.offset = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _DeleteRecordsPartition()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.offset = unpack_iq(d, o)
+                                o += 12
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -183,7 +191,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteRecordsRequest()
     n = d[o]
     o += 1
@@ -196,41 +204,40 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DeleteRecordsTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 13, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 13 * n
-                for v6, v7, t in iterate_iqB(d[o:p4]):
-                    if t:
-                        o += 13 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _DeleteRecordsPartition()
-                            e8.partition_index, e8.offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _DeleteRecordsPartition()
-                    e5.partition_index = v6
-                    e5.offset = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_iqB(d[o:o + 13 * n]):
+                        if t: break
+                        e5 = _DeleteRecordsPartition()
+                        e5.partition_index = v6
+                        e5.offset = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 13 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _DeleteRecordsPartition()
+                        e8.partition_index, e8.offset, t = unpack_iqB(d, o)
+                        o += 13
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:

@@ -41,6 +41,7 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ii = packed("ii").unpack_from
+unpack_iqh = packed("iqh").unpack_from
 unpack_iqhB = packed("iqhB").unpack_from
 
 
@@ -110,7 +111,7 @@ class DeleteRecordsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteRecordsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsResponse, version, error) from error
         if end != len(data):
@@ -137,7 +138,7 @@ class DeleteRecordsResponse(Message):
 _DeleteRecordsResponse = decoded(DeleteRecordsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteRecordsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -167,23 +168,30 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 14 * n
-                        for v6, v7, v8 in iterate_iqh(d[o:p4]):
-                            e5 = _DeleteRecordsPartitionResult()
-                            e5.partition_index = v6
-                            e5.low_watermark = v7
-                            e5.error_code = v8
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7 in iterate_iqh(d[o:o + 14 * n]):
+                                e4 = _DeleteRecordsPartitionResult()
+                                e4.partition_index = v5
+                                e4.low_watermark = v6
+                                e4.error_code = v7
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 14 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e8 = _DeleteRecordsPartitionResult()
+                                e8.unknown_tagged_fields = ()
+                                e8.partition_index, e8.low_watermark, e8.error_code = unpack_iqh(d, o)
+                                o += 14
+                                l3.append(e8)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DeleteRecordsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -196,42 +204,41 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DeleteRecordsTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 15, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 15 * n
-                for v6, v7, v8, t in iterate_iqhB(d[o:p4]):
-                    if t:
-                        o += 15 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e9 = _DeleteRecordsPartitionResult()
-                            e9.partition_index, e9.low_watermark, e9.error_code, t = unpack_iqhB(d, o)
-                            o += 15
-                            if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e9.unknown_tagged_fields = ()
-                            l3.append(e9)
-                        break
-                    e5 = _DeleteRecordsPartitionResult()
-                    e5.partition_index = v6
-                    e5.low_watermark = v7
-                    e5.error_code = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, t in iterate_iqhB(d[o:o + 15 * n]):
+                        if t: break
+                        e5 = _DeleteRecordsPartitionResult()
+                        e5.partition_index = v6
+                        e5.low_watermark = v7
+                        e5.error_code = v8
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 15 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e9 = _DeleteRecordsPartitionResult()
+                        e9.partition_index, e9.low_watermark, e9.error_code, t = unpack_iqhB(d, o)
+                        o += 15
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l4.append(e9)
             t = d[o]
             o += 1
             if t:

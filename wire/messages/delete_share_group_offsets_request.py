@@ -72,7 +72,7 @@ class DeleteShareGroupOffsetsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteShareGroupOffsetsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupOffsetsRequest, version, error) from error
         if end != len(data):
@@ -99,36 +99,36 @@ class DeleteShareGroupOffsetsRequest(Message):
 _DeleteShareGroupOffsetsRequest = decoded(DeleteShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteShareGroupOffsetsRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 2, "Topics")
-    m.topics = l1 = []
+    m.topics = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _DeleteShareGroupOffsetsRequestTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            e3 = _DeleteShareGroupOffsetsRequestTopic()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.topic_name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e3.topic_name, o = compact_string(d, o + 1, k4, "TopicName")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:

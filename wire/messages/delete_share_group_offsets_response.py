@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -34,6 +35,7 @@ pack_UhB = packed("UhB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 unpack_UhB = packed("UhB").unpack_from
+unpack_after_string_UhB = after_strings("UhB")
 unpack_ihB = packed("ihB").unpack_from
 
 
@@ -89,7 +91,7 @@ class DeleteShareGroupOffsetsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteShareGroupOffsetsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupOffsetsResponse, version, error) from error
         if end != len(data):
@@ -116,7 +118,7 @@ class DeleteShareGroupOffsetsResponse(Message):
 _DeleteShareGroupOffsetsResponse = decoded(DeleteShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -138,13 +140,15 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DeleteShareGroupOffsetsResponseTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.topic_id, e2.error_code, n = unpack_after_string_UhB[k3](d, o)
+                e2.topic_name = v.decode()
+                o += k3 + 18
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-            e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-            o += 18
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
+                e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
+                o += 18
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:

@@ -100,7 +100,7 @@ class DeleteShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupStateResponse, version, error) from error
         if end != len(data):
@@ -127,7 +127,7 @@ class DeleteShareGroupStateResponse(Message):
 _DeleteShareGroupStateResponse = decoded(DeleteShareGroupStateResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DeleteShareGroupStateResponse()
     n = d[o]
     o += 1

@@ -93,7 +93,7 @@ class DeleteTopicsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteTopicsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsRequest, version, error) from error
         if end != len(data):
@@ -120,7 +120,7 @@ class DeleteTopicsRequest(Message):
 _DeleteTopicsRequest = decoded(DeleteTopicsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DeleteTopicsRequest()
     m.topics = []
     n, = unpack_i(d, o)
@@ -146,7 +146,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DeleteTopicsRequest()
     m.topics = []
     n = d[o]
@@ -158,11 +158,11 @@ def _read_v4(d, o, s=None):
     m.topic_names = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "TopicNames")
+            v2, o = compact_string(d, o + 1, k3, "TopicNames")
         l1.append(v2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
@@ -173,7 +173,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _DeleteTopicsRequest()
     m.topic_names = []
     n = d[o]

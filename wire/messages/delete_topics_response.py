@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -41,6 +42,7 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 unpack_UhB = packed("UhB").unpack_from
+unpack_after_string_hB = after_strings("hB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -95,7 +97,7 @@ class DeleteTopicsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteTopicsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsResponse, version, error) from error
         if end != len(data):
@@ -122,7 +124,7 @@ class DeleteTopicsResponse(Message):
 _DeleteTopicsResponse = decoded(DeleteTopicsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -152,7 +154,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -167,13 +169,15 @@ def _read_v4(d, o, s=None):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
             e2.error_message = None
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, t = unpack_after_string_hB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 3
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.error_code, t = unpack_hB(d, o)
-            o += 3
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.error_code, t = unpack_hB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -188,7 +192,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -202,13 +206,15 @@ def _read_v5(d, o, s=None):
         for _ in range(n):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.name = v.decode()
+                o += k3 + 2
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -232,7 +238,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5

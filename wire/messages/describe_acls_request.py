@@ -74,7 +74,7 @@ class DescribeAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeAclsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsRequest, version, error) from error
         if end != len(data):
@@ -101,7 +101,7 @@ class DescribeAclsRequest(Message):
 _DescribeAclsRequest = decoded(DescribeAclsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bh(d, o)
     o += 3
@@ -127,7 +127,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bB(d, o)
     o += 1

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -41,6 +42,8 @@ pack_i = packed("i").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bb = packed("bb").unpack_from
 unpack_bbB = packed("bbB").unpack_from
@@ -128,7 +131,7 @@ class DescribeAclsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeAclsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsResponse, version, error) from error
         if end != len(data):
@@ -155,7 +158,7 @@ class DescribeAclsResponse(Message):
 _DescribeAclsResponse = decoded(DescribeAclsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
     o += 8
@@ -215,7 +218,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -237,40 +240,44 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeAclsResource()
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.pattern_type, n = unpack_after_string_bB[k3](d, o)
+                e2.resource_name = v.decode()
+                o += k3 + 2
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-            e2.pattern_type, n = unpack_bB(d, o)
-            o += 2
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
+                e2.pattern_type, n = unpack_bB(d, o)
+                o += 2
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 5, "Acls")
-            e2.acls = l3 = []
+            e2.acls = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AclDescription()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.principal = d[o + 1:(o := o + n)].decode()
+                    e5 = _AclDescription()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.principal = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.principal, o = compact_string(d, o + 1, n, "Principal")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.host = d[o + 1:(o := o + n)].decode()
+                        e5.principal, o = compact_string(d, o + 1, k6, "Principal")
+                    k7 = d[o]
+                    if 0 < k7 < 128:
+                        v, e5.operation, e5.permission_type, t = unpack_after_string_bbB[k7](d, o)
+                        e5.host = v.decode()
+                        o += k7 + 3
                     else:
-                        e4.host, o = compact_string(d, o + 1, n, "Host")
-                    e4.operation, e4.permission_type, t = unpack_bbB(d, o)
-                    o += 3
+                        e5.host, o = compact_string(d, o + 1, k7, "Host")
+                        e5.operation, e5.permission_type, t = unpack_bbB(d, o)
+                        o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -39,6 +40,7 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
 unpack_h = packed("h").unpack_from
@@ -94,7 +96,7 @@ class DescribeClientQuotasRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClientQuotasRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeClientQuotasRequest, version, error) from error
         if end != len(data):
@@ -121,7 +123,7 @@ class DescribeClientQuotasRequest(Message):
 _DescribeClientQuotasRequest = decoded(DescribeClientQuotasRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeClientQuotasRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -155,7 +157,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeClientQuotasRequest()
     n = d[o]
     o += 1
@@ -168,13 +170,15 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ComponentData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.entity_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.match_type, n = unpack_after_string_bB[k3](d, o)
+                e2.entity_type = v.decode()
+                o += k3 + 1
             else:
-                e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
-            e2.match_type, n = unpack_bB(d, o)
-            o += 1
+                e2.entity_type, o = compact_string(d, o + 1, k3, "EntityType")
+                e2.match_type, n = unpack_bB(d, o)
+                o += 1
             if 0 < n < 128:
                 e2.match = d[o + 1:(o := o + n)].decode()
             elif n == 0:

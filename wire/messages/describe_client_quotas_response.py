@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -38,6 +39,7 @@ pack_i = packed("i").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
+unpack_after_string_dB = after_strings("dB")
 unpack_d = packed("d").unpack_from
 unpack_dB = packed("dB").unpack_from
 unpack_h = packed("h").unpack_from
@@ -134,7 +136,7 @@ class DescribeClientQuotasResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClientQuotasResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeClientQuotasResponse, version, error) from error
         if end != len(data):
@@ -161,7 +163,7 @@ class DescribeClientQuotasResponse(Message):
 _DescribeClientQuotasResponse = decoded(DescribeClientQuotasResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeClientQuotasResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
     o += 8
@@ -235,7 +237,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeClientQuotasResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -271,11 +273,11 @@ def _read_v1(d, o, s=None):
                     if s: s(n)
                     for _ in range(n):
                         e4 = _EntityData()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.entity_type = d[o + 1:(o := o + n)].decode()
+                        k5 = d[o]
+                        if 0 < k5 < 128:
+                            e4.entity_type = d[o + 1:(o := o + k5)].decode()
                         else:
-                            e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                            e4.entity_type, o = compact_string(d, o + 1, k5, "EntityType")
                         n = d[o]
                         if 0 < n < 128:
                             e4.entity_name = d[o + 1:(o := o + n)].decode()
@@ -297,23 +299,25 @@ def _read_v1(d, o, s=None):
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 10, "Values")
-                e2.values = l5 = []
+                e2.values = l6 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e6 = _ValueData()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e6.key = d[o + 1:(o := o + n)].decode()
+                        e7 = _ValueData()
+                        k8 = d[o]
+                        if 0 < k8 < 128:
+                            v, e7.value, t = unpack_after_string_dB[k8](d, o)
+                            e7.key = v.decode()
+                            o += k8 + 9
                         else:
-                            e6.key, o = compact_string(d, o + 1, n, "Key")
-                        e6.value, t = unpack_dB(d, o)
-                        o += 9
+                            e7.key, o = compact_string(d, o + 1, k8, "Key")
+                            e7.value, t = unpack_dB(d, o)
+                            o += 9
                         if t:
-                            e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e6.unknown_tagged_fields = ()
-                        l5.append(e6)
+                            e7.unknown_tagged_fields = ()
+                        l6.append(e7)
                 t = d[o]
                 o += 1
                 if t:

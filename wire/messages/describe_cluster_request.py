@@ -61,7 +61,7 @@ class DescribeClusterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClusterRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterRequest, version, error) from error
         if end != len(data):
@@ -88,7 +88,7 @@ class DescribeClusterRequest(Message):
 _DescribeClusterRequest = decoded(DescribeClusterRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeClusterRequest()
     m.endpoint_type = 1
     m.include_fenced_brokers = False
@@ -101,7 +101,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeClusterRequest()
     m.include_fenced_brokers = False
     m.include_cluster_authorized_operations, m.endpoint_type, t = unpack_obB(d, o)
@@ -113,7 +113,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeClusterRequest()
     m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers, t = unpack_oboB(d, o)
     o += 4

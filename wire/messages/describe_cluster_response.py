@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -37,6 +38,7 @@ pack_ihB = packed("ihB").pack
 pack_ix = packed("ix").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -105,7 +107,7 @@ class DescribeClusterResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClusterResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterResponse, version, error) from error
         if end != len(data):
@@ -132,7 +134,7 @@ class DescribeClusterResponse(Message):
 _DescribeClusterResponse = decoded(DescribeClusterResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeClusterResponse()
     m.endpoint_type = 1
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -144,45 +146,49 @@ def _read_v0(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    n = d[o]
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.controller_id, n = unpack_after_string_iB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 5
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.controller_id, n = unpack_iB(d, o)
-    o += 5
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.controller_id, n = unpack_iB(d, o)
+        o += 5
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
-    m.brokers = l1 = []
+    m.brokers = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _DescribeClusterBroker()
-            e2.is_fenced = False
-            e2.broker_id, n = unpack_iB(d, o)
+            e3 = _DescribeClusterBroker()
+            e3.is_fenced = False
+            e3.broker_id, k4 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k4 < 128:
+                v, e3.port, n = unpack_after_string_iB[k4](d, o)
+                e3.host = v.decode()
+                o += k4 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e3.host, o = compact_string(d, o + 1, k4, "Host")
+                e3.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
-                e2.rack = d[o + 1:(o := o + n)].decode()
+                e3.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.rack = None
+                e3.rack = None
                 o += 1
             else:
-                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                e3.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -192,7 +198,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -203,46 +209,50 @@ def _read_v1(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    m.endpoint_type, n = unpack_bB(d, o)
+    m.endpoint_type, k1 = unpack_bB(d, o)
     o += 1
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.controller_id, n = unpack_after_string_iB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 5
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.controller_id, n = unpack_iB(d, o)
-    o += 5
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.controller_id, n = unpack_iB(d, o)
+        o += 5
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
-    m.brokers = l1 = []
+    m.brokers = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _DescribeClusterBroker()
-            e2.is_fenced = False
-            e2.broker_id, n = unpack_iB(d, o)
+            e3 = _DescribeClusterBroker()
+            e3.is_fenced = False
+            e3.broker_id, k4 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k4 < 128:
+                v, e3.port, n = unpack_after_string_iB[k4](d, o)
+                e3.host = v.decode()
+                o += k4 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e3.host, o = compact_string(d, o + 1, k4, "Host")
+                e3.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
-                e2.rack = d[o + 1:(o := o + n)].decode()
+                e3.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.rack = None
+                e3.rack = None
                 o += 1
             else:
-                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                e3.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -252,7 +262,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -263,45 +273,49 @@ def _read_v2(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    m.endpoint_type, n = unpack_bB(d, o)
+    m.endpoint_type, k1 = unpack_bB(d, o)
     o += 1
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.controller_id, n = unpack_after_string_iB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 5
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.controller_id, n = unpack_iB(d, o)
-    o += 5
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.controller_id, n = unpack_iB(d, o)
+        o += 5
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 12, "Brokers")
-    m.brokers = l1 = []
+    m.brokers = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _DescribeClusterBroker()
-            e2.broker_id, n = unpack_iB(d, o)
+            e3 = _DescribeClusterBroker()
+            e3.broker_id, k4 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k4 < 128:
+                v, e3.port, n = unpack_after_string_iB[k4](d, o)
+                e3.host = v.decode()
+                o += k4 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e3.host, o = compact_string(d, o + 1, k4, "Host")
+                e3.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
-                e2.rack = d[o + 1:(o := o + n)].decode()
+                e3.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.rack = None
+                e3.rack = None
                 o += 1
             else:
-                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-            e2.is_fenced, t = unpack_oB(d, o)
+                e3.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            e3.is_fenced, t = unpack_oB(d, o)
             o += 2
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:

@@ -99,7 +99,7 @@ class DescribeConfigsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeConfigsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsRequest, version, error) from error
         if end != len(data):
@@ -126,7 +126,7 @@ class DescribeConfigsRequest(Message):
 _DescribeConfigsRequest = decoded(DescribeConfigsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeConfigsRequest()
     m.include_documentation = False
     n, = unpack_i(d, o)
@@ -172,7 +172,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -217,7 +217,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DescribeConfigsRequest()
     n = d[o]
     o += 1
@@ -230,12 +230,12 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeConfigsResource()
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             n = d[o]
             o += 1
             if n < 128:
@@ -245,15 +245,15 @@ def _read_v4(d, o, s=None):
             if n < 0:
                 e2.configuration_keys = None
             else:
-                e2.configuration_keys = l3 = []
+                e2.configuration_keys = l4 = []
                 if s: s(n)
                 for _ in range(n):
-                    n = d[o]
-                    if 0 < n < 128:
-                        v4 = d[o + 1:(o := o + n)].decode()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        v5 = d[o + 1:(o := o + k6)].decode()
                     else:
-                        v4, o = compact_string(d, o + 1, n, "ConfigurationKeys")
-                    l3.append(v4)
+                        v5, o = compact_string(d, o + 1, k6, "ConfigurationKeys")
+                    l4.append(v5)
             t = d[o]
             o += 1
             if t:

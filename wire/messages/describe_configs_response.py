@@ -160,7 +160,7 @@ class DescribeConfigsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeConfigsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsResponse, version, error) from error
         if end != len(data):
@@ -187,7 +187,7 @@ class DescribeConfigsResponse(Message):
 _DescribeConfigsResponse = decoded(DescribeConfigsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -275,7 +275,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -367,7 +367,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -389,83 +389,83 @@ def _read_v4(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 9, "Configs")
-            e2.configs = l3 = []
+            e2.configs = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeConfigsResourceResult()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeConfigsResourceResult()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.value = d[o + 1:(o := o + n)].decode()
+                        e5.value = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.value = None
+                        e5.value = None
                         o += 1
                     else:
-                        e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                    e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboB(d, o)
+                        e5.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                    e5.read_only, e5.config_source, e5.is_sensitive, n = unpack_oboB(d, o)
                     o += 4
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 4, "Synonyms")
-                    e4.synonyms = l5 = []
+                    e5.synonyms = l7 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e6 = _DescribeConfigsSynonym()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e6.name = d[o + 1:(o := o + n)].decode()
+                            e8 = _DescribeConfigsSynonym()
+                            k9 = d[o]
+                            if 0 < k9 < 128:
+                                e8.name = d[o + 1:(o := o + k9)].decode()
                             else:
-                                e6.name, o = compact_string(d, o + 1, n, "Name")
+                                e8.name, o = compact_string(d, o + 1, k9, "Name")
                             n = d[o]
                             if 0 < n < 128:
-                                e6.value = d[o + 1:(o := o + n)].decode()
+                                e8.value = d[o + 1:(o := o + n)].decode()
                             elif n == 0:
-                                e6.value = None
+                                e8.value = None
                                 o += 1
                             else:
-                                e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                            e6.source, t = unpack_bB(d, o)
+                                e8.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                            e8.source, t = unpack_bB(d, o)
                             o += 2
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
-                    e4.config_type, n = unpack_bB(d, o)
+                                e8.unknown_tagged_fields = ()
+                            l7.append(e8)
+                    e5.config_type, n = unpack_bB(d, o)
                     o += 1
                     if 0 < n < 128:
-                        e4.documentation = d[o + 1:(o := o + n)].decode()
+                        e5.documentation = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.documentation = None
+                        e5.documentation = None
                         o += 1
                     else:
-                        e4.documentation, o = nullable_compact_string(d, o + 1, n, "Documentation")
+                        e5.documentation, o = nullable_compact_string(d, o + 1, n, "Documentation")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

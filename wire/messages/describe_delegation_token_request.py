@@ -80,7 +80,7 @@ class DescribeDelegationTokenRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeDelegationTokenRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenRequest, version, error) from error
         if end != len(data):
@@ -107,7 +107,7 @@ class DescribeDelegationTokenRequest(Message):
 _DescribeDelegationTokenRequest = decoded(DescribeDelegationTokenRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeDelegationTokenRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -139,7 +139,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeDelegationTokenRequest()
     n = d[o]
     o += 1
@@ -155,16 +155,16 @@ def _read_v2(d, o, s=None):
             if s: s(n)
             for _ in range(n):
                 e2 = _DescribeDelegationTokenOwner()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.principal_type = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.principal_type = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-                n = d[o]
-                if 0 < n < 128:
-                    e2.principal_name = d[o + 1:(o := o + n)].decode()
+                    e2.principal_type, o = compact_string(d, o + 1, k3, "PrincipalType")
+                k4 = d[o]
+                if 0 < k4 < 128:
+                    e2.principal_name = d[o + 1:(o := o + k4)].decode()
                 else:
-                    e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                    e2.principal_name, o = compact_string(d, o + 1, k4, "PrincipalName")
                 t = d[o]
                 o += 1
                 if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_bytes,
     compact_count,
@@ -39,6 +40,7 @@ pack_ix = packed("ix").pack
 pack_qqq = packed("qqq").pack
 pack_qqqB = packed("qqqB").pack
 pack_qqqh = packed("qqqh").pack
+unpack_after_string_qqqB = after_strings("qqqB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hi = packed("hi").unpack_from
@@ -130,7 +132,7 @@ class DescribeDelegationTokenResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeDelegationTokenResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenResponse, version, error) from error
         if end != len(data):
@@ -157,7 +159,7 @@ class DescribeDelegationTokenResponse(Message):
 _DescribeDelegationTokenResponse = decoded(DescribeDelegationTokenResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6
@@ -231,7 +233,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -246,22 +248,24 @@ def _read_v2(d, o, s=None):
             e2 = _DescribedDelegationToken()
             e2.token_requester_principal_type = ""
             e2.token_requester_principal_name = ""
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.principal_type = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_type, o = compact_string(d, o + 1, k3, "PrincipalType")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k5 = unpack_after_string_qqqB[k4](d, o)
+                e2.principal_name = v.decode()
+                o += k4 + 24
             else:
-                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-            e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-            o += 24
-            if 0 < n < 128:
-                e2.token_id = d[o + 1:(o := o + n)].decode()
+                e2.principal_name, o = compact_string(d, o + 1, k4, "PrincipalName")
+                e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k5 = unpack_qqqB(d, o)
+                o += 24
+            if 0 < k5 < 128:
+                e2.token_id = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
+                e2.token_id, o = compact_string(d, o + 1, k5, "TokenId")
             n = d[o]
             if 0 < n < 128:
                 e2.hmac = d[o + 1:(o := o + n)]
@@ -273,28 +277,28 @@ def _read_v2(d, o, s=None):
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Renewers")
-            e2.renewers = l3 = []
+            e2.renewers = l6 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribedDelegationTokenRenewer()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.principal_type = d[o + 1:(o := o + n)].decode()
+                    e7 = _DescribedDelegationTokenRenewer()
+                    k8 = d[o]
+                    if 0 < k8 < 128:
+                        e7.principal_type = d[o + 1:(o := o + k8)].decode()
                     else:
-                        e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.principal_name = d[o + 1:(o := o + n)].decode()
+                        e7.principal_type, o = compact_string(d, o + 1, k8, "PrincipalType")
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        e7.principal_name = d[o + 1:(o := o + k9)].decode()
                     else:
-                        e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                        e7.principal_name, o = compact_string(d, o + 1, k9, "PrincipalName")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e7.unknown_tagged_fields = ()
+                    l6.append(e7)
             t = d[o]
             o += 1
             if t:
@@ -311,7 +315,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -324,32 +328,34 @@ def _read_v3(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribedDelegationToken()
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.principal_type = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_type, o = compact_string(d, o + 1, k3, "PrincipalType")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.principal_name = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-            n = d[o]
-            if 0 < n < 128:
-                e2.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
+                e2.principal_name, o = compact_string(d, o + 1, k4, "PrincipalName")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e2.token_requester_principal_type = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
+                e2.token_requester_principal_type, o = compact_string(d, o + 1, k5, "TokenRequesterPrincipalType")
+            k6 = d[o]
+            if 0 < k6 < 128:
+                v, e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k7 = unpack_after_string_qqqB[k6](d, o)
+                e2.token_requester_principal_name = v.decode()
+                o += k6 + 24
             else:
-                e2.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
-            e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-            o += 24
-            if 0 < n < 128:
-                e2.token_id = d[o + 1:(o := o + n)].decode()
+                e2.token_requester_principal_name, o = compact_string(d, o + 1, k6, "TokenRequesterPrincipalName")
+                e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k7 = unpack_qqqB(d, o)
+                o += 24
+            if 0 < k7 < 128:
+                e2.token_id = d[o + 1:(o := o + k7)].decode()
             else:
-                e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
+                e2.token_id, o = compact_string(d, o + 1, k7, "TokenId")
             n = d[o]
             if 0 < n < 128:
                 e2.hmac = d[o + 1:(o := o + n)]
@@ -361,28 +367,28 @@ def _read_v3(d, o, s=None):
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Renewers")
-            e2.renewers = l3 = []
+            e2.renewers = l8 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribedDelegationTokenRenewer()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.principal_type = d[o + 1:(o := o + n)].decode()
+                    e9 = _DescribedDelegationTokenRenewer()
+                    k10 = d[o]
+                    if 0 < k10 < 128:
+                        e9.principal_type = d[o + 1:(o := o + k10)].decode()
                     else:
-                        e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.principal_name = d[o + 1:(o := o + n)].decode()
+                        e9.principal_type, o = compact_string(d, o + 1, k10, "PrincipalType")
+                    k11 = d[o]
+                    if 0 < k11 < 128:
+                        e9.principal_name = d[o + 1:(o := o + k11)].decode()
                     else:
-                        e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                        e9.principal_name, o = compact_string(d, o + 1, k11, "PrincipalName")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e9.unknown_tagged_fields = ()
+                    l8.append(e9)
             t = d[o]
             o += 1
             if t:

@@ -67,7 +67,7 @@ class DescribeGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeGroupsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsRequest, version, error) from error
         if end != len(data):
@@ -94,7 +94,7 @@ class DescribeGroupsRequest(Message):
 _DescribeGroupsRequest = decoded(DescribeGroupsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeGroupsRequest()
     m.include_authorized_operations = False
     n, = unpack_i(d, o)
@@ -118,7 +118,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -143,7 +143,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _DescribeGroupsRequest()
     n = d[o]
     o += 1
@@ -154,11 +154,11 @@ def _read_v5(d, o, s=None):
     m.groups = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "Groups")
+            v2, o = compact_string(d, o + 1, k3, "Groups")
         l1.append(v2)
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2

@@ -131,7 +131,7 @@ class DescribeGroupsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeGroupsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsResponse, version, error) from error
         if end != len(data):
@@ -158,7 +158,7 @@ class DescribeGroupsResponse(Message):
 _DescribeGroupsResponse = decoded(DescribeGroupsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -250,7 +250,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -341,7 +341,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -433,7 +433,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -530,7 +530,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -544,78 +544,78 @@ def _read_v5(d, o, s=None):
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_message = None
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.group_state = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+                e2.group_state, o = compact_string(d, o + 1, k4, "GroupState")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e2.protocol_type = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_data = d[o + 1:(o := o + n)].decode()
+                e2.protocol_type, o = compact_string(d, o + 1, k5, "ProtocolType")
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e2.protocol_data = d[o + 1:(o := o + k6)].decode()
             else:
-                e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
+                e2.protocol_data, o = compact_string(d, o + 1, k6, "ProtocolData")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Members")
-            e2.members = l3 = []
+            e2.members = l7 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    e8 = _DescribedGroupMember()
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        e8.member_id = d[o + 1:(o := o + k9)].decode()
                     else:
-                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                        e8.member_id, o = compact_string(d, o + 1, k9, "MemberId")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.group_instance_id = d[o + 1:(o := o + n)].decode()
+                        e8.group_instance_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.group_instance_id = None
+                        e8.group_instance_id = None
                         o += 1
                     else:
-                        e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                        e8.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                    k10 = d[o]
+                    if 0 < k10 < 128:
+                        e8.client_id = d[o + 1:(o := o + k10)].decode()
+                    else:
+                        e8.client_id, o = compact_string(d, o + 1, k10, "ClientId")
+                    k11 = d[o]
+                    if 0 < k11 < 128:
+                        e8.client_host = d[o + 1:(o := o + k11)].decode()
+                    else:
+                        e8.client_host, o = compact_string(d, o + 1, k11, "ClientHost")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                        e8.member_metadata = d[o + 1:(o := o + n)]
                     else:
-                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                        e8.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                        e8.member_assignment = d[o + 1:(o := o + n)]
                     else:
-                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_metadata = d[o + 1:(o := o + n)]
-                    else:
-                        e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_assignment = d[o + 1:(o := o + n)]
-                    else:
-                        e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
+                        e8.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e8.unknown_tagged_fields = ()
+                    l7.append(e8)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -632,7 +632,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -654,77 +654,77 @@ def _read_v6(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.group_state = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+                e2.group_state, o = compact_string(d, o + 1, k4, "GroupState")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e2.protocol_type = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_data = d[o + 1:(o := o + n)].decode()
+                e2.protocol_type, o = compact_string(d, o + 1, k5, "ProtocolType")
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e2.protocol_data = d[o + 1:(o := o + k6)].decode()
             else:
-                e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
+                e2.protocol_data, o = compact_string(d, o + 1, k6, "ProtocolData")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Members")
-            e2.members = l3 = []
+            e2.members = l7 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    e8 = _DescribedGroupMember()
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        e8.member_id = d[o + 1:(o := o + k9)].decode()
                     else:
-                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                        e8.member_id, o = compact_string(d, o + 1, k9, "MemberId")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.group_instance_id = d[o + 1:(o := o + n)].decode()
+                        e8.group_instance_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.group_instance_id = None
+                        e8.group_instance_id = None
                         o += 1
                     else:
-                        e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                        e8.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                    k10 = d[o]
+                    if 0 < k10 < 128:
+                        e8.client_id = d[o + 1:(o := o + k10)].decode()
+                    else:
+                        e8.client_id, o = compact_string(d, o + 1, k10, "ClientId")
+                    k11 = d[o]
+                    if 0 < k11 < 128:
+                        e8.client_host = d[o + 1:(o := o + k11)].decode()
+                    else:
+                        e8.client_host, o = compact_string(d, o + 1, k11, "ClientHost")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                        e8.member_metadata = d[o + 1:(o := o + n)]
                     else:
-                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                        e8.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                        e8.member_assignment = d[o + 1:(o := o + n)]
                     else:
-                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_metadata = d[o + 1:(o := o + n)]
-                    else:
-                        e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_assignment = d[o + 1:(o := o + n)]
-                    else:
-                        e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
+                        e8.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e8.unknown_tagged_fields = ()
+                    l7.append(e8)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:

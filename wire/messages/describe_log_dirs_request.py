@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -40,6 +41,7 @@ pack_i = packed("i").pack
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class DescribableLogDirTopic(Struct):
@@ -85,7 +87,7 @@ class DescribeLogDirsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeLogDirsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsRequest, version, error) from error
         if end != len(data):
@@ -112,7 +114,7 @@ class DescribeLogDirsRequest(Message):
 _DescribeLogDirsRequest = decoded(DescribeLogDirsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeLogDirsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -148,7 +150,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeLogDirsRequest()
     n = d[o]
     o += 1
@@ -164,16 +166,16 @@ def _read_v2(d, o, s=None):
             if s: s(n)
             for _ in range(n):
                 e2 = _DescribableLogDirTopic()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.topic = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.topic = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                    e2.topic, o = compact_string(d, o + 1, k3, "Topic")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e2.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partitions = []

@@ -52,6 +52,7 @@ unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
+unpack_iqqo = packed("iqqo").unpack_from
 unpack_iqqoB = packed("iqqoB").unpack_from
 unpack_qqB = packed("qqB").unpack_from
 unpack_qqoB = packed("qqoB").unpack_from
@@ -155,7 +156,7 @@ class DescribeLogDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeLogDirsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsResponse, version, error) from error
         if end != len(data):
@@ -182,7 +183,7 @@ class DescribeLogDirsResponse(Message):
 _DescribeLogDirsResponse = decoded(DescribeLogDirsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -234,17 +235,24 @@ def _read_v1(d, o, s=None):
                                 e4.partitions = l5 = []
                                 if n:
                                     if s: s(n)
-                                    p6 = o + 21 * n
-                                    for v8, v9, v10, v11 in iterate_iqqo(d[o:p6]):
-                                        e7 = _DescribeLogDirsPartition()
-                                        e7.partition_index = v8
-                                        e7.partition_size = v9
-                                        e7.offset_lag = v10
-                                        e7.is_future_key = v11
-                                        e7.unknown_tagged_fields = ()
-                                        l5.append(e7)
-                                    else:
-                                        o = p6
+                                    if n > 4:
+                                        for v7, v8, v9, v10 in iterate_iqqo(d[o:o + 21 * n]):
+                                            e6 = _DescribeLogDirsPartition()
+                                            e6.partition_index = v7
+                                            e6.partition_size = v8
+                                            e6.offset_lag = v9
+                                            e6.is_future_key = v10
+                                            e6.unknown_tagged_fields = ()
+                                            l5.append(e6)
+                                        o += 21 * len(l5)
+                                        n -= len(l5)
+                                    if n:
+                                        for _ in range(n):
+                                            e11 = _DescribeLogDirsPartition()
+                                            e11.unknown_tagged_fields = ()
+                                            e11.partition_index, e11.partition_size, e11.offset_lag, e11.is_future_key = unpack_iqqo(d, o)
+                                            o += 21
+                                            l5.append(e11)
                             e4.unknown_tagged_fields = ()
                             l3.append(e4)
                 e2.unknown_tagged_fields = ()
@@ -253,7 +261,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -270,67 +278,66 @@ def _read_v2(d, o, s=None):
             e2.total_bytes = -1
             e2.usable_bytes = -1
             e2.is_cordoned = False
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.log_dir = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.log_dir = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
+                e2.log_dir, o = compact_string(d, o + 1, k3, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeLogDirsTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeLogDirsTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 22, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 22 * n
-                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                            if t:
-                                o += 22 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _DescribeLogDirsPartition()
-                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                                    o += 22
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _DescribeLogDirsPartition()
-                            e7.partition_index = v8
-                            e7.partition_size = v9
-                            e7.offset_lag = v10
-                            e7.is_future_key = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_iqqoB(d[o:o + 22 * n]):
+                                if t: break
+                                e8 = _DescribeLogDirsPartition()
+                                e8.partition_index = v9
+                                e8.partition_size = v10
+                                e8.offset_lag = v11
+                                e8.is_future_key = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 22 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _DescribeLogDirsPartition()
+                                e13.partition_index, e13.partition_size, e13.offset_lag, e13.is_future_key, t = unpack_iqqoB(d, o)
+                                o += 22
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -347,7 +354,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -363,67 +370,66 @@ def _read_v3(d, o, s=None):
             e2.total_bytes = -1
             e2.usable_bytes = -1
             e2.is_cordoned = False
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.log_dir = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.log_dir = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
+                e2.log_dir, o = compact_string(d, o + 1, k3, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeLogDirsTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeLogDirsTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 22, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 22 * n
-                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                            if t:
-                                o += 22 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _DescribeLogDirsPartition()
-                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                                    o += 22
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _DescribeLogDirsPartition()
-                            e7.partition_index = v8
-                            e7.partition_size = v9
-                            e7.offset_lag = v10
-                            e7.is_future_key = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_iqqoB(d[o:o + 22 * n]):
+                                if t: break
+                                e8 = _DescribeLogDirsPartition()
+                                e8.partition_index = v9
+                                e8.partition_size = v10
+                                e8.offset_lag = v11
+                                e8.is_future_key = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 22 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _DescribeLogDirsPartition()
+                                e13.partition_index, e13.partition_size, e13.offset_lag, e13.is_future_key, t = unpack_iqqoB(d, o)
+                                o += 22
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -440,7 +446,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -454,67 +460,66 @@ def _read_v4(d, o, s=None):
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.is_cordoned = False
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.log_dir = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.log_dir = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
+                e2.log_dir, o = compact_string(d, o + 1, k3, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeLogDirsTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeLogDirsTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 22, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 22 * n
-                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                            if t:
-                                o += 22 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _DescribeLogDirsPartition()
-                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                                    o += 22
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _DescribeLogDirsPartition()
-                            e7.partition_index = v8
-                            e7.partition_size = v9
-                            e7.offset_lag = v10
-                            e7.is_future_key = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_iqqoB(d[o:o + 22 * n]):
+                                if t: break
+                                e8 = _DescribeLogDirsPartition()
+                                e8.partition_index = v9
+                                e8.partition_size = v10
+                                e8.offset_lag = v11
+                                e8.is_future_key = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 22 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _DescribeLogDirsPartition()
+                                e13.partition_index, e13.partition_size, e13.offset_lag, e13.is_future_key, t = unpack_iqqoB(d, o)
+                                o += 22
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.total_bytes, e2.usable_bytes, t = unpack_qqB(d, o)
             o += 17
             if t:
@@ -531,7 +536,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -544,67 +549,66 @@ def _read_v5(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.log_dir = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.log_dir = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
+                e2.log_dir, o = compact_string(d, o + 1, k3, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeLogDirsTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeLogDirsTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 22, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 22 * n
-                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                            if t:
-                                o += 22 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _DescribeLogDirsPartition()
-                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                                    o += 22
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _DescribeLogDirsPartition()
-                            e7.partition_index = v8
-                            e7.partition_size = v9
-                            e7.offset_lag = v10
-                            e7.is_future_key = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_iqqoB(d[o:o + 22 * n]):
+                                if t: break
+                                e8 = _DescribeLogDirsPartition()
+                                e8.partition_index = v9
+                                e8.partition_size = v10
+                                e8.offset_lag = v11
+                                e8.is_future_key = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 22 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _DescribeLogDirsPartition()
+                                e13.partition_index, e13.partition_size, e13.offset_lag, e13.is_future_key, t = unpack_iqqoB(d, o)
+                                o += 22
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.total_bytes, e2.usable_bytes, e2.is_cordoned, t = unpack_qqoB(d, o)
             o += 18
             if t:

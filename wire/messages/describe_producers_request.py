@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 pack_all_i = PACKERS["i"]
 unpack_all_i = UNPACKERS["i"]
+unpack_short_i = short_arrays("i")
 
 
 class TopicRequest(Struct):
@@ -76,7 +78,7 @@ class DescribeProducersRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeProducersRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersRequest, version, error) from error
         if end != len(data):
@@ -103,7 +105,7 @@ class DescribeProducersRequest(Message):
 _DescribeProducersRequest = decoded(DescribeProducersRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeProducersRequest()
     n = d[o]
     o += 1
@@ -116,16 +118,16 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicRequest()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 1 < n < 128:
                 if s: s(n - 1)
-                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                e2.partition_indexes = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e2.partition_indexes = []

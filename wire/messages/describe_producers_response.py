@@ -135,7 +135,7 @@ class DescribeProducersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeProducersResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersResponse, version, error) from error
         if end != len(data):
@@ -162,7 +162,7 @@ class DescribeProducersResponse(Message):
 _DescribeProducersResponse = decoded(DescribeProducersResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeProducersResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -175,72 +175,71 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicResponse()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 9, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionResponse()
-                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _PartitionResponse()
+                    e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 37, "ActiveProducers")
-                    e4.active_producers = l5 = []
+                    e5.active_producers = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 37 * n
-                        for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:p6]):
-                            if t:
-                                o += 37 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e14 = _ProducerState()
-                                    e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
-                                    o += 37
-                                    if t:
-                                        e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e14.unknown_tagged_fields = ()
-                                    l5.append(e14)
-                                break
-                            e7 = _ProducerState()
-                            e7.producer_id = v8
-                            e7.producer_epoch = v9
-                            e7.last_sequence = v10
-                            e7.last_timestamp = v11
-                            e7.coordinator_epoch = v12
-                            e7.current_txn_start_offset = v13
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:o + 37 * n]):
+                                if t: break
+                                e7 = _ProducerState()
+                                e7.producer_id = v8
+                                e7.producer_epoch = v9
+                                e7.last_sequence = v10
+                                e7.last_timestamp = v11
+                                e7.coordinator_epoch = v12
+                                e7.current_txn_start_offset = v13
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 37 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e14 = _ProducerState()
+                                e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
+                                o += 37
+                                if t:
+                                    e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e14.unknown_tagged_fields = ()
+                                l6.append(e14)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

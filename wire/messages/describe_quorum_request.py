@@ -97,7 +97,7 @@ class DescribeQuorumRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeQuorumRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumRequest, version, error) from error
         if end != len(data):
@@ -124,7 +124,7 @@ class DescribeQuorumRequest(Message):
 _DescribeQuorumRequest = decoded(DescribeQuorumRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeQuorumRequest()
     n = d[o]
     o += 1
@@ -137,40 +137,39 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 5, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 5 * n
-                for v6, t in iterate_iB(d[o:p4]):
-                    if t:
-                        o += 5 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e7 = _PartitionData()
-                            e7.partition_index, t = unpack_iB(d, o)
-                            o += 5
-                            if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e7.unknown_tagged_fields = ()
-                            l3.append(e7)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, t in iterate_iB(d[o:o + 5 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 5 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e7 = _PartitionData()
+                        e7.partition_index, t = unpack_iB(d, o)
+                        o += 5
+                        if t:
+                            e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e7.unknown_tagged_fields = ()
+                        l4.append(e7)
             t = d[o]
             o += 1
             if t:

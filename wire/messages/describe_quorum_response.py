@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -24,6 +25,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ pack_iqqq = packed("iqqq").pack
 pack_iqqqx = packed("iqqqx").pack
 pack_iqx = packed("iqx").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iUqqqB = packed("iUqqqB").unpack_from
@@ -210,7 +213,7 @@ class DescribeQuorumResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeQuorumResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumResponse, version, error) from error
         if end != len(data):
@@ -237,7 +240,7 @@ class DescribeQuorumResponse(Message):
 _DescribeQuorumResponse = decoded(DescribeQuorumResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -252,102 +255,103 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 25, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.error_message = ""
-                    e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
+                c5 = n
+                if s is None: o = _shapes_0.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _PartitionData()
+                    e6.error_message = ""
+                    e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n = unpack_ihiiqB(d, o)
                     o += 23
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 13, "CurrentVoters")
-                    e4.current_voters = l5 = []
+                    e6.current_voters = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 13 * n
-                        for v8, v9, t in iterate_iqB(d[o:p6]):
-                            if t:
-                                o += 13 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _ReplicaState()
-                                    e10.replica_directory_id = ZERO_UUID
-                                    e10.last_fetch_timestamp = -1
-                                    e10.last_caught_up_timestamp = -1
-                                    e10.replica_id, e10.log_end_offset, t = unpack_iqB(d, o)
-                                    o += 13
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _ReplicaState()
-                            e7.replica_directory_id = ZERO_UUID
-                            e7.last_fetch_timestamp = -1
-                            e7.last_caught_up_timestamp = -1
-                            e7.replica_id = v8
-                            e7.log_end_offset = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, t in iterate_iqB(d[o:o + 13 * n]):
+                                if t: break
+                                e8 = _ReplicaState()
+                                e8.replica_directory_id = ZERO_UUID
+                                e8.last_fetch_timestamp = -1
+                                e8.last_caught_up_timestamp = -1
+                                e8.replica_id = v9
+                                e8.log_end_offset = v10
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 13 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e11 = _ReplicaState()
+                                e11.replica_directory_id = ZERO_UUID
+                                e11.last_fetch_timestamp = -1
+                                e11.last_caught_up_timestamp = -1
+                                e11.replica_id, e11.log_end_offset, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l7.append(e11)
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 13, "Observers")
-                    e4.observers = l11 = []
+                    e6.observers = l12 = []
                     if n:
                         if s: s(n)
-                        p12 = o + 13 * n
-                        for v14, v15, t in iterate_iqB(d[o:p12]):
-                            if t:
-                                o += 13 * len(l11)
-                                for _ in range(n - len(l11)):
-                                    e16 = _ReplicaState()
-                                    e16.replica_directory_id = ZERO_UUID
-                                    e16.last_fetch_timestamp = -1
-                                    e16.last_caught_up_timestamp = -1
-                                    e16.replica_id, e16.log_end_offset, t = unpack_iqB(d, o)
-                                    o += 13
-                                    if t:
-                                        e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e16.unknown_tagged_fields = ()
-                                    l11.append(e16)
-                                break
-                            e13 = _ReplicaState()
-                            e13.replica_directory_id = ZERO_UUID
-                            e13.last_fetch_timestamp = -1
-                            e13.last_caught_up_timestamp = -1
-                            e13.replica_id = v14
-                            e13.log_end_offset = v15
-                            e13.unknown_tagged_fields = ()
-                            l11.append(e13)
-                        else:
-                            o = p12
+                        if n > 4:
+                            for v14, v15, t in iterate_iqB(d[o:o + 13 * n]):
+                                if t: break
+                                e13 = _ReplicaState()
+                                e13.replica_directory_id = ZERO_UUID
+                                e13.last_fetch_timestamp = -1
+                                e13.last_caught_up_timestamp = -1
+                                e13.replica_id = v14
+                                e13.log_end_offset = v15
+                                e13.unknown_tagged_fields = ()
+                                l12.append(e13)
+                            o += 13 * len(l12)
+                            n -= len(l12)
+                        if n:
+                            for _ in range(n):
+                                e16 = _ReplicaState()
+                                e16.replica_directory_id = ZERO_UUID
+                                e16.last_fetch_timestamp = -1
+                                e16.last_caught_up_timestamp = -1
+                                e16.replica_id, e16.log_end_offset, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e16.unknown_tagged_fields = ()
+                                l12.append(e16)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_0[len(e6.current_voters), len(e6.observers)](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:
@@ -364,7 +368,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -379,98 +383,99 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 25, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.error_message = ""
-                    e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
+                c5 = n
+                if s is None: o = _shapes_1.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _PartitionData()
+                    e6.error_message = ""
+                    e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n = unpack_ihiiqB(d, o)
                     o += 23
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 29, "CurrentVoters")
-                    e4.current_voters = l5 = []
+                    e6.current_voters = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 29 * n
-                        for v8, v9, v10, v11, t in iterate_iqqqB(d[o:p6]):
-                            if t:
-                                o += 29 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _ReplicaState()
-                                    e12.replica_directory_id = ZERO_UUID
-                                    e12.replica_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
-                                    o += 29
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _ReplicaState()
-                            e7.replica_directory_id = ZERO_UUID
-                            e7.replica_id = v8
-                            e7.log_end_offset = v9
-                            e7.last_fetch_timestamp = v10
-                            e7.last_caught_up_timestamp = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_iqqqB(d[o:o + 29 * n]):
+                                if t: break
+                                e8 = _ReplicaState()
+                                e8.replica_directory_id = ZERO_UUID
+                                e8.replica_id = v9
+                                e8.log_end_offset = v10
+                                e8.last_fetch_timestamp = v11
+                                e8.last_caught_up_timestamp = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 29 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _ReplicaState()
+                                e13.replica_directory_id = ZERO_UUID
+                                e13.replica_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
+                                o += 29
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 29, "Observers")
-                    e4.observers = l13 = []
+                    e6.observers = l14 = []
                     if n:
                         if s: s(n)
-                        p14 = o + 29 * n
-                        for v16, v17, v18, v19, t in iterate_iqqqB(d[o:p14]):
-                            if t:
-                                o += 29 * len(l13)
-                                for _ in range(n - len(l13)):
-                                    e20 = _ReplicaState()
-                                    e20.replica_directory_id = ZERO_UUID
-                                    e20.replica_id, e20.log_end_offset, e20.last_fetch_timestamp, e20.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
-                                    o += 29
-                                    if t:
-                                        e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e20.unknown_tagged_fields = ()
-                                    l13.append(e20)
-                                break
-                            e15 = _ReplicaState()
-                            e15.replica_directory_id = ZERO_UUID
-                            e15.replica_id = v16
-                            e15.log_end_offset = v17
-                            e15.last_fetch_timestamp = v18
-                            e15.last_caught_up_timestamp = v19
-                            e15.unknown_tagged_fields = ()
-                            l13.append(e15)
-                        else:
-                            o = p14
+                        if n > 4:
+                            for v16, v17, v18, v19, t in iterate_iqqqB(d[o:o + 29 * n]):
+                                if t: break
+                                e15 = _ReplicaState()
+                                e15.replica_directory_id = ZERO_UUID
+                                e15.replica_id = v16
+                                e15.log_end_offset = v17
+                                e15.last_fetch_timestamp = v18
+                                e15.last_caught_up_timestamp = v19
+                                e15.unknown_tagged_fields = ()
+                                l14.append(e15)
+                            o += 29 * len(l14)
+                            n -= len(l14)
+                        if n:
+                            for _ in range(n):
+                                e20 = _ReplicaState()
+                                e20.replica_directory_id = ZERO_UUID
+                                e20.replica_id, e20.log_end_offset, e20.last_fetch_timestamp, e20.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
+                                o += 29
+                                if t:
+                                    e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e20.unknown_tagged_fields = ()
+                                l14.append(e20)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_1[len(e6.current_voters), len(e6.observers)](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:
@@ -487,7 +492,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _DescribeQuorumResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -509,104 +514,102 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 26, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _PartitionData()
+                    e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-                    e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_iiqB(d, o)
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e5.leader_id, e5.leader_epoch, e5.high_watermark, n = unpack_iiqB(d, o)
                     o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 45, "CurrentVoters")
-                    e4.current_voters = l5 = []
+                    e5.current_voters = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 45 * n
-                        for v8, v9, v10, v11, v12, t in iterate_iUqqqB(d[o:p6]):
-                            if t:
-                                o += 45 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e13 = _ReplicaState()
-                                    e13.replica_id, e13.replica_directory_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
-                                    o += 45
-                                    if t:
-                                        e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e13.unknown_tagged_fields = ()
-                                    l5.append(e13)
-                                break
-                            e7 = _ReplicaState()
-                            e7.replica_id = v8
-                            e7.replica_directory_id = v9
-                            e7.log_end_offset = v10
-                            e7.last_fetch_timestamp = v11
-                            e7.last_caught_up_timestamp = v12
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v8, v9, v10, v11, v12, t in iterate_iUqqqB(d[o:o + 45 * n]):
+                                if t: break
+                                e7 = _ReplicaState()
+                                e7.replica_id = v8
+                                e7.replica_directory_id = v9
+                                e7.log_end_offset = v10
+                                e7.last_fetch_timestamp = v11
+                                e7.last_caught_up_timestamp = v12
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 45 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e13 = _ReplicaState()
+                                e13.replica_id, e13.replica_directory_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
+                                o += 45
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l6.append(e13)
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 45, "Observers")
-                    e4.observers = l14 = []
+                    e5.observers = l14 = []
                     if n:
                         if s: s(n)
-                        p15 = o + 45 * n
-                        for v17, v18, v19, v20, v21, t in iterate_iUqqqB(d[o:p15]):
-                            if t:
-                                o += 45 * len(l14)
-                                for _ in range(n - len(l14)):
-                                    e22 = _ReplicaState()
-                                    e22.replica_id, e22.replica_directory_id, e22.log_end_offset, e22.last_fetch_timestamp, e22.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
-                                    o += 45
-                                    if t:
-                                        e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e22.unknown_tagged_fields = ()
-                                    l14.append(e22)
-                                break
-                            e16 = _ReplicaState()
-                            e16.replica_id = v17
-                            e16.replica_directory_id = v18
-                            e16.log_end_offset = v19
-                            e16.last_fetch_timestamp = v20
-                            e16.last_caught_up_timestamp = v21
-                            e16.unknown_tagged_fields = ()
-                            l14.append(e16)
-                        else:
-                            o = p15
+                        if n > 4:
+                            for v16, v17, v18, v19, v20, t in iterate_iUqqqB(d[o:o + 45 * n]):
+                                if t: break
+                                e15 = _ReplicaState()
+                                e15.replica_id = v16
+                                e15.replica_directory_id = v17
+                                e15.log_end_offset = v18
+                                e15.last_fetch_timestamp = v19
+                                e15.last_caught_up_timestamp = v20
+                                e15.unknown_tagged_fields = ()
+                                l14.append(e15)
+                            o += 45 * len(l14)
+                            n -= len(l14)
+                        if n:
+                            for _ in range(n):
+                                e21 = _ReplicaState()
+                                e21.replica_id, e21.replica_directory_id, e21.log_end_offset, e21.last_fetch_timestamp, e21.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
+                                o += 45
+                                if t:
+                                    e21.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e21.unknown_tagged_fields = ()
+                                l14.append(e21)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -620,46 +623,48 @@ def _read_v2(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Nodes")
-    m.nodes = l23 = []
+    m.nodes = l22 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e24 = _Node()
-            e24.node_id, n = unpack_iB(d, o)
+            e23 = _Node()
+            e23.node_id, n = unpack_iB(d, o)
             o += 5
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 5, "Listeners")
-            e24.listeners = l25 = []
+            e23.listeners = l24 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e26 = _Listener()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e26.name = d[o + 1:(o := o + n)].decode()
+                    e25 = _Listener()
+                    k26 = d[o]
+                    if 0 < k26 < 128:
+                        e25.name = d[o + 1:(o := o + k26)].decode()
                     else:
-                        e26.name, o = compact_string(d, o + 1, n, "Name")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e26.host = d[o + 1:(o := o + n)].decode()
+                        e25.name, o = compact_string(d, o + 1, k26, "Name")
+                    k27 = d[o]
+                    if 0 < k27 < 128:
+                        v, e25.port, t = unpack_after_string_HB[k27](d, o)
+                        e25.host = v.decode()
+                        o += k27 + 3
                     else:
-                        e26.host, o = compact_string(d, o + 1, n, "Host")
-                    e26.port, t = unpack_HB(d, o)
-                    o += 3
+                        e25.host, o = compact_string(d, o + 1, k27, "Host")
+                        e25.port, t = unpack_HB(d, o)
+                        o += 3
                     if t:
-                        e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e25.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e26.unknown_tagged_fields = ()
-                    l25.append(e26)
+                        e25.unknown_tagged_fields = ()
+                    l24.append(e25)
             t = d[o]
             o += 1
             if t:
-                e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e24.unknown_tagged_fields = ()
-            l23.append(e24)
+                e23.unknown_tagged_fields = ()
+            l22.append(e23)
     t = d[o]
     o += 1
     if t:
@@ -925,6 +930,8 @@ def _write_v2(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))),), (("error_message", ""),))
+_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))),), (("error_message", ""),))
 _READ: dict[int, Callable[..., tuple[DescribeQuorumResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeQuorumResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     compact_string,
     nullable_compact_count,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 pack_all_i = PACKERS["i"]
 unpack_all_i = UNPACKERS["i"]
+unpack_short_i = short_arrays("i")
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):
@@ -97,7 +99,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeShareGroupOffsetsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeShareGroupOffsetsRequest, version, error) from error
         if end != len(data):
@@ -124,7 +126,7 @@ class DescribeShareGroupOffsetsRequest(Message):
 _DescribeShareGroupOffsetsRequest = decoded(DescribeShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeShareGroupOffsetsRequest()
     n = d[o]
     o += 1
@@ -137,11 +139,11 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsRequestGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if n < 128:
@@ -151,36 +153,36 @@ def _read_v0(d, o, s=None):
             if n < 0:
                 e2.topics = None
             else:
-                e2.topics = l3 = []
+                e2.topics = l4 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e4 = _DescribeShareGroupOffsetsRequestTopic()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.topic_name = d[o + 1:(o := o + n)].decode()
+                        e5 = _DescribeShareGroupOffsetsRequestTopic()
+                        k6 = d[o]
+                        if 0 < k6 < 128:
+                            e5.topic_name = d[o + 1:(o := o + k6)].decode()
                         else:
-                            e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                            e5.topic_name, o = compact_string(d, o + 1, k6, "TopicName")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                            e5.partitions = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e4.partitions = []
+                            e5.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
                             if s: s(n)
-                            e4.partitions = [*unpack_all_i[n](d, o)]
+                            e5.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e4.unknown_tagged_fields = ()
-                        l3.append(e4)
+                            e5.unknown_tagged_fields = ()
+                        l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -40,6 +41,7 @@ pack_iqihB = packed("iqihB").pack
 pack_iqiqh = packed("iqiqh").pack
 pack_iqiqhB = packed("iqiqhB").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_UB = after_strings("UB")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iqihB = packed("iqihB").unpack_from
@@ -144,7 +146,7 @@ class DescribeShareGroupOffsetsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeShareGroupOffsetsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeShareGroupOffsetsResponse, version, error) from error
         if end != len(data):
@@ -171,7 +173,7 @@ class DescribeShareGroupOffsetsResponse(Message):
 _DescribeShareGroupOffsetsResponse = decoded(DescribeShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeShareGroupOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -184,62 +186,64 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 19, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeShareGroupOffsetsResponseTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.topic_name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeShareGroupOffsetsResponseTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        v, e5.topic_id, n = unpack_after_string_UB[k6](d, o)
+                        e5.topic_name = v.decode()
+                        o += k6 + 17
                     else:
-                        e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-                    e4.topic_id, n = unpack_UB(d, o)
-                    o += 17
+                        e5.topic_name, o = compact_string(d, o + 1, k6, "TopicName")
+                        e5.topic_id, n = unpack_UB(d, o)
+                        o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 20, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e6 = _DescribeShareGroupOffsetsResponsePartition()
-                            e6.lag = -1
-                            e6.partition_index, e6.start_offset, e6.leader_epoch, e6.error_code, n = unpack_iqihB(d, o)
+                            e8 = _DescribeShareGroupOffsetsResponsePartition()
+                            e8.lag = -1
+                            e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code, n = unpack_iqihB(d, o)
                             o += 18
                             if 0 < n < 128:
-                                e6.error_message = d[o + 1:(o := o + n)].decode()
+                                e8.error_message = d[o + 1:(o := o + n)].decode()
                             elif n == 0:
-                                e6.error_message = None
+                                e8.error_message = None
                                 o += 1
                             else:
-                                e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                                e8.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
+                                e8.unknown_tagged_fields = ()
+                            l7.append(e8)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.error_code, n = unpack_hB(d, o)
             o += 2
             if 0 < n < 128:
@@ -265,7 +269,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _DescribeShareGroupOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -278,61 +282,63 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 19, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _DescribeShareGroupOffsetsResponseTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.topic_name = d[o + 1:(o := o + n)].decode()
+                    e5 = _DescribeShareGroupOffsetsResponseTopic()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        v, e5.topic_id, n = unpack_after_string_UB[k6](d, o)
+                        e5.topic_name = v.decode()
+                        o += k6 + 17
                     else:
-                        e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-                    e4.topic_id, n = unpack_UB(d, o)
-                    o += 17
+                        e5.topic_name, o = compact_string(d, o + 1, k6, "TopicName")
+                        e5.topic_id, n = unpack_UB(d, o)
+                        o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 28, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e6 = _DescribeShareGroupOffsetsResponsePartition()
-                            e6.partition_index, e6.start_offset, e6.leader_epoch, e6.lag, e6.error_code, n = unpack_iqiqhB(d, o)
+                            e8 = _DescribeShareGroupOffsetsResponsePartition()
+                            e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code, n = unpack_iqiqhB(d, o)
                             o += 26
                             if 0 < n < 128:
-                                e6.error_message = d[o + 1:(o := o + n)].decode()
+                                e8.error_message = d[o + 1:(o := o + n)].decode()
                             elif n == 0:
-                                e6.error_message = None
+                                e8.error_message = None
                                 o += 1
                             else:
-                                e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                                e8.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
+                                e8.unknown_tagged_fields = ()
+                            l7.append(e8)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.error_code, n = unpack_hB(d, o)
             o += 2
             if 0 < n < 128:

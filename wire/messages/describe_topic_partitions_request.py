@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     packed,
@@ -32,6 +33,7 @@ pack_i = packed("i").pack
 pack_ib = packed("ib").pack
 pack_ibB = packed("ibB").pack
 pack_ix = packed("ix").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 unpack_ib = packed("ib").unpack_from
 
@@ -101,7 +103,7 @@ class DescribeTopicPartitionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTopicPartitionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsRequest, version, error) from error
         if end != len(data):
@@ -128,7 +130,7 @@ class DescribeTopicPartitionsRequest(Message):
 _DescribeTopicPartitionsRequest = decoded(DescribeTopicPartitionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeTopicPartitionsRequest()
     n = d[o]
     o += 1
@@ -141,11 +143,11 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicRequest()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             t = d[o]
             o += 1
             if t:
@@ -158,18 +160,20 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.cursor = None
     else:
-        m.cursor = e3 = _Cursor()
-        n = d[o]
-        if 0 < n < 128:
-            e3.topic_name = d[o + 1:(o := o + n)].decode()
+        m.cursor = e4 = _Cursor()
+        k5 = d[o]
+        if 0 < k5 < 128:
+            v, e4.partition_index, t = unpack_after_string_iB[k5](d, o)
+            e4.topic_name = v.decode()
+            o += k5 + 5
         else:
-            e3.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        e3.partition_index, t = unpack_iB(d, o)
-        o += 5
+            e4.topic_name, o = compact_string(d, o + 1, k5, "TopicName")
+            e4.partition_index, t = unpack_iB(d, o)
+            o += 5
         if t:
-            e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
-            e3.unknown_tagged_fields = ()
+            e4.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:

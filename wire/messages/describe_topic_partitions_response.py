@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -22,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -45,11 +47,13 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ix = packed("ix").pack
 unpack_UoB = packed("UoB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hiiiB = packed("hiiiB").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -160,7 +164,7 @@ class DescribeTopicPartitionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTopicPartitionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsResponse, version, error) from error
         if end != len(data):
@@ -187,7 +191,7 @@ class DescribeTopicPartitionsResponse(Message):
 _DescribeTopicPartitionsResponse = decoded(DescribeTopicPartitionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeTopicPartitionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -224,7 +228,7 @@ def _read_v0(d, o, s=None):
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e4.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.replica_nodes = []
@@ -237,7 +241,7 @@ def _read_v0(d, o, s=None):
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e4.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.isr_nodes = []
@@ -250,7 +254,7 @@ def _read_v0(d, o, s=None):
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e4.eligible_leader_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.eligible_leader_replicas = []
@@ -266,7 +270,7 @@ def _read_v0(d, o, s=None):
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                        e4.last_known_elr = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.last_known_elr = []
@@ -282,7 +286,7 @@ def _read_v0(d, o, s=None):
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e4.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.offline_replicas = []
@@ -311,13 +315,15 @@ def _read_v0(d, o, s=None):
         m.next_cursor = None
     else:
         m.next_cursor = e5 = _Cursor()
-        n = d[o]
-        if 0 < n < 128:
-            e5.topic_name = d[o + 1:(o := o + n)].decode()
+        k6 = d[o]
+        if 0 < k6 < 128:
+            v, e5.partition_index, t = unpack_after_string_iB[k6](d, o)
+            e5.topic_name = v.decode()
+            o += k6 + 5
         else:
-            e5.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        e5.partition_index, t = unpack_iB(d, o)
-        o += 5
+            e5.topic_name, o = compact_string(d, o + 1, k6, "TopicName")
+            e5.partition_index, t = unpack_iB(d, o)
+            o += 5
         if t:
             e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:

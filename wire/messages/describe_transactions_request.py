@@ -52,7 +52,7 @@ class DescribeTransactionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTransactionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsRequest, version, error) from error
         if end != len(data):
@@ -79,7 +79,7 @@ class DescribeTransactionsRequest(Message):
 _DescribeTransactionsRequest = decoded(DescribeTransactionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeTransactionsRequest()
     n = d[o]
     o += 1
@@ -90,11 +90,11 @@ def _read_v0(d, o, s=None):
     m.transactional_ids = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "TransactionalIds")
+            v2, o = compact_string(d, o + 1, k3, "TransactionalIds")
         l1.append(v2)
     t = d[o]
     o += 1

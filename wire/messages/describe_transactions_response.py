@@ -14,10 +14,12 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,10 +37,12 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_iqqh = packed("iqqh").pack
 pack_iqqhB = packed("iqqhB").pack
+unpack_after_string_iqqhB = after_strings("iqqhB")
 unpack_all_i = UNPACKERS["i"]
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iqqhB = packed("iqqhB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class TopicData(Struct):
@@ -118,7 +122,7 @@ class DescribeTransactionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTransactionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsResponse, version, error) from error
         if end != len(data):
@@ -145,7 +149,7 @@ class DescribeTransactionsResponse(Message):
 _DescribeTransactionsResponse = decoded(DescribeTransactionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeTransactionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -158,53 +162,55 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TransactionState()
-            e2.error_code, n = unpack_hB(d, o)
+            e2.error_code, k3 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e2.transactional_id = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.transactional_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.transaction_state = d[o + 1:(o := o + n)].decode()
+                e2.transactional_id, o = compact_string(d, o + 1, k3, "TransactionalId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_after_string_iqqhB[k4](d, o)
+                e2.transaction_state = v.decode()
+                o += k4 + 23
             else:
-                e2.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
-            e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_iqqhB(d, o)
-            o += 23
+                e2.transaction_state, o = compact_string(d, o + 1, k4, "TransactionState")
+                e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_iqqhB(d, o)
+                o += 23
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l5 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _TopicData()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.topic = d[o + 1:(o := o + n)].decode()
+                    e6 = _TopicData()
+                    k7 = d[o]
+                    if 0 < k7 < 128:
+                        e6.topic = d[o + 1:(o := o + k7)].decode()
                     else:
-                        e4.topic, o = compact_string(d, o + 1, n, "Topic")
+                        e6.topic, o = compact_string(d, o + 1, k7, "Topic")
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        e6.partitions = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e4.partitions = []
+                        e6.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
                         if s: s(n)
-                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        e6.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l5.append(e6)
             t = d[o]
             o += 1
             if t:

@@ -70,7 +70,7 @@ class DescribeUserScramCredentialsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeUserScramCredentialsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsRequest, version, error) from error
         if end != len(data):
@@ -97,7 +97,7 @@ class DescribeUserScramCredentialsRequest(Message):
 _DescribeUserScramCredentialsRequest = decoded(DescribeUserScramCredentialsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeUserScramCredentialsRequest()
     n = d[o]
     o += 1
@@ -113,11 +113,11 @@ def _read_v0(d, o, s=None):
             if s: s(n)
             for _ in range(n):
                 e2 = _UserName()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.name = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.name = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                    e2.name, o = compact_string(d, o + 1, k3, "Name")
                 t = d[o]
                 o += 1
                 if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_string,
@@ -34,6 +35,7 @@ pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_biB = packed("biB").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -111,7 +113,7 @@ class DescribeUserScramCredentialsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeUserScramCredentialsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsResponse, version, error) from error
         if end != len(data):
@@ -138,7 +140,7 @@ class DescribeUserScramCredentialsResponse(Message):
 _DescribeUserScramCredentialsResponse = decoded(DescribeUserScramCredentialsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DescribeUserScramCredentialsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -160,13 +162,15 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _DescribeUserScramCredentialsResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.user = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.user = v.decode()
+                o += k3 + 2
             else:
-                e2.user, o = compact_string(d, o + 1, n, "User")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.user, o = compact_string(d, o + 1, k3, "User")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -180,30 +184,29 @@ def _read_v0(d, o, s=None):
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 6, "CredentialInfos")
-            e2.credential_infos = l3 = []
+            e2.credential_infos = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 6 * n
-                for v6, v7, t in iterate_biB(d[o:p4]):
-                    if t:
-                        o += 6 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _CredentialInfo()
-                            e8.mechanism, e8.iterations, t = unpack_biB(d, o)
-                            o += 6
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _CredentialInfo()
-                    e5.mechanism = v6
-                    e5.iterations = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_biB(d[o:o + 6 * n]):
+                        if t: break
+                        e5 = _CredentialInfo()
+                        e5.mechanism = v6
+                        e5.iterations = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 6 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _CredentialInfo()
+                        e8.mechanism, e8.iterations, t = unpack_biB(d, o)
+                        o += 6
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -48,6 +49,7 @@ unpack_bi = packed("bi").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class TopicPartitions(Struct):
@@ -97,7 +99,7 @@ class ElectLeadersRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ElectLeadersRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersRequest, version, error) from error
         if end != len(data):
@@ -124,7 +126,7 @@ class ElectLeadersRequest(Message):
 _ElectLeadersRequest = decoded(ElectLeadersRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ElectLeadersRequest()
     m.election_type = 0
     n, = unpack_i(d, o)
@@ -163,7 +165,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bi(d, o)
     o += 5
@@ -201,7 +203,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bB(d, o)
     o += 2
@@ -217,16 +219,16 @@ def _read_v2(d, o, s=None):
             if s: s(n)
             for _ in range(n):
                 e2 = _TopicPartitions()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.topic = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.topic = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                    e2.topic, o = compact_string(d, o + 1, k3, "Topic")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e2.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partitions = []

@@ -115,7 +115,7 @@ class ElectLeadersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ElectLeadersResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersResponse, version, error) from error
         if end != len(data):
@@ -142,7 +142,7 @@ class ElectLeadersResponse(Message):
 _ElectLeadersResponse = decoded(ElectLeadersResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ElectLeadersResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -189,7 +189,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -235,7 +235,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -248,38 +248,38 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ReplicaElectionResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                e2.topic, o = compact_string(d, o + 1, k3, "Topic")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 8, "PartitionResult")
-            e2.partition_result = l3 = []
+            e2.partition_result = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionResult()
-                    e4.partition_id, e4.error_code, n = unpack_ihB(d, o)
+                    e5 = _PartitionResult()
+                    e5.partition_id, e5.error_code, n = unpack_ihB(d, o)
                     o += 6
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -28,6 +29,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ pack_iii = packed("iii").pack
 pack_iiiB = packed("iiiB").pack
 pack_iiii = packed("iiii").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -171,7 +174,7 @@ class EndQuorumEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndQuorumEpochRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochRequest, version, error) from error
         if end != len(data):
@@ -198,7 +201,7 @@ class EndQuorumEpochRequest(Message):
 _EndQuorumEpochRequest = decoded(EndQuorumEpochRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndQuorumEpochRequest()
     m.leader_endpoints = []
     n, = unpack_h(d, o)
@@ -256,7 +259,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _EndQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -277,60 +280,62 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 14, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.preferred_successors = []
-                    e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_iiiB(d, o)
+                c5 = n
+                if s is None: o = _shapes_0.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _PartitionData()
+                    e6.preferred_successors = []
+                    e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_iiiB(d, o)
                     o += 13
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 21, "PreferredCandidates")
-                    e4.preferred_candidates = l5 = []
+                    e6.preferred_candidates = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 21 * n
-                        for v8, v9, t in iterate_iUB(d[o:p6]):
-                            if t:
-                                o += 21 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _ReplicaInfo()
-                                    e10.candidate_id, e10.candidate_directory_id, t = unpack_iUB(d, o)
-                                    o += 21
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _ReplicaInfo()
-                            e7.candidate_id = v8
-                            e7.candidate_directory_id = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, t in iterate_iUB(d[o:o + 21 * n]):
+                                if t: break
+                                e8 = _ReplicaInfo()
+                                e8.candidate_id = v9
+                                e8.candidate_directory_id = v10
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 21 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e11 = _ReplicaInfo()
+                                e11.candidate_id, e11.candidate_directory_id, t = unpack_iUB(d, o)
+                                o += 21
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l7.append(e11)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_0[len(e6.preferred_candidates),](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:
@@ -344,28 +349,30 @@ def _read_v1(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
-    m.leader_endpoints = l11 = []
+    m.leader_endpoints = l12 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e12 = _LeaderEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e12.name = d[o + 1:(o := o + n)].decode()
+            e13 = _LeaderEndpoint()
+            k14 = d[o]
+            if 0 < k14 < 128:
+                e13.name = d[o + 1:(o := o + k14)].decode()
             else:
-                e12.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e12.host = d[o + 1:(o := o + n)].decode()
+                e13.name, o = compact_string(d, o + 1, k14, "Name")
+            k15 = d[o]
+            if 0 < k15 < 128:
+                v, e13.port, t = unpack_after_string_HB[k15](d, o)
+                e13.host = v.decode()
+                o += k15 + 3
             else:
-                e12.host, o = compact_string(d, o + 1, n, "Host")
-            e12.port, t = unpack_HB(d, o)
-            o += 3
+                e13.host, o = compact_string(d, o + 1, k15, "Host")
+                e13.port, t = unpack_HB(d, o)
+                o += 3
             if t:
-                e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e12.unknown_tagged_fields = ()
-            l11.append(e12)
+                e13.unknown_tagged_fields = ()
+            l12.append(e13)
     t = d[o]
     o += 1
     if t:
@@ -500,6 +507,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("preferred_candidates", "[]", (_ReplicaInfo, (("candidate_id", "i"), ("candidate_directory_id", "U"),), ())),), (("preferred_successors", []),))
 _READ: dict[int, Callable[..., tuple[EndQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -47,11 +48,13 @@ pack_iB = packed("iB").pack
 pack_ihii = packed("ihii").pack
 pack_ihiix = packed("ihiix").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hi = packed("hi").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_ihii = packed("ihii").unpack_from
 unpack_ihiiB = packed("ihiiB").unpack_from
 
 
@@ -147,7 +150,7 @@ class EndQuorumEpochResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndQuorumEpochResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochResponse, version, error) from error
         if end != len(data):
@@ -174,7 +177,7 @@ class EndQuorumEpochResponse(Message):
 _EndQuorumEpochResponse = decoded(EndQuorumEpochResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndQuorumEpochResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hi(d, o)
@@ -205,24 +208,31 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 14 * n
-                        for v6, v7, v8, v9 in iterate_ihii(d[o:p4]):
-                            e5 = _PartitionData()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.leader_id = v8
-                            e5.leader_epoch = v9
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8 in iterate_ihii(d[o:o + 14 * n]):
+                                e4 = _PartitionData()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.leader_id = v7
+                                e4.leader_epoch = v8
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 14 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e9 = _PartitionData()
+                                e9.unknown_tagged_fields = ()
+                                e9.partition_index, e9.error_code, e9.leader_id, e9.leader_epoch = unpack_ihii(d, o)
+                                o += 14
+                                l3.append(e9)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _EndQuorumEpochResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -235,43 +245,42 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 15, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 15 * n
-                for v6, v7, v8, v9, t in iterate_ihiiB(d[o:p4]):
-                    if t:
-                        o += 15 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e10 = _PartitionData()
-                            e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
-                            o += 15
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e10.unknown_tagged_fields = ()
-                            l3.append(e10)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.leader_id = v8
-                    e5.leader_epoch = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, t in iterate_ihiiB(d[o:o + 15 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.leader_id = v8
+                        e5.leader_epoch = v9
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 15 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e10 = _PartitionData()
+                        e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
+                        o += 15
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l4.append(e10)
             t = d[o]
             o += 1
             if t:
@@ -307,14 +316,16 @@ def _read_v1(d, o, s=None):
                     if s: s(n)
                     for _ in range(n):
                         e15 = _NodeEndpoint()
-                        e15.node_id, n = unpack_iB(d, o)
+                        e15.node_id, k16 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e15.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k16 < 128:
+                            v, e15.port, t = unpack_after_string_HB[k16](d, o)
+                            e15.host = v.decode()
+                            o += k16 + 3
                         else:
-                            e15.host, o = compact_string(d, o + 1, n, "Host")
-                        e15.port, t = unpack_HB(d, o)
-                        o += 3
+                            e15.host, o = compact_string(d, o + 1, k16, "Host")
+                            e15.port, t = unpack_HB(d, o)
+                            o += 3
                         if t:
                             e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:

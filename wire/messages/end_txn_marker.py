@@ -45,7 +45,7 @@ class EndTxnMarker(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTxnMarker:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndTxnMarker, version, error) from error
         if end != len(data):
@@ -72,7 +72,7 @@ class EndTxnMarker(Message):
 _EndTxnMarker = decoded(EndTxnMarker)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndTxnMarker()
     m.unknown_tagged_fields = ()
     m.coordinator_epoch, = unpack_i(d, o)

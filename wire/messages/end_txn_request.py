@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     no_tags,
     null_field,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 pack_h = packed("h").pack
 pack_qho = packed("qho").pack
 pack_qhox = packed("qhox").pack
+unpack_after_string_qhoB = after_strings("qhoB")
 unpack_h = packed("h").unpack_from
 unpack_qho = packed("qho").unpack_from
 unpack_qhoB = packed("qhoB").unpack_from
@@ -64,7 +66,7 @@ class EndTxnRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTxnRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndTxnRequest, version, error) from error
         if end != len(data):
@@ -91,7 +93,7 @@ class EndTxnRequest(Message):
 _EndTxnRequest = decoded(EndTxnRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndTxnRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -105,15 +107,17 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _EndTxnRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.transactional_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.producer_id, m.producer_epoch, m.committed, t = unpack_after_string_qhoB[k1](d, o)
+        m.transactional_id = v.decode()
+        o += k1 + 12
     else:
-        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-    m.producer_id, m.producer_epoch, m.committed, t = unpack_qhoB(d, o)
-    o += 12
+        m.transactional_id, o = compact_string(d, o + 1, k1, "TransactionalId")
+        m.producer_id, m.producer_epoch, m.committed, t = unpack_qhoB(d, o)
+        o += 12
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

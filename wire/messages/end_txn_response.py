@@ -58,7 +58,7 @@ class EndTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTxnResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndTxnResponse, version, error) from error
         if end != len(data):
@@ -85,7 +85,7 @@ class EndTxnResponse(Message):
 _EndTxnResponse = decoded(EndTxnResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -95,7 +95,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -108,7 +108,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _EndTxnResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, t = unpack_ihqhB(d, o)
     o += 17

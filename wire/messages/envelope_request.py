@@ -54,7 +54,7 @@ class EnvelopeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EnvelopeRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeRequest, version, error) from error
         if end != len(data):
@@ -81,7 +81,7 @@ class EnvelopeRequest(Message):
 _EnvelopeRequest = decoded(EnvelopeRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EnvelopeRequest()
     n = d[o]
     if 0 < n < 128:

@@ -52,7 +52,7 @@ class EnvelopeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EnvelopeResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeResponse, version, error) from error
         if end != len(data):
@@ -79,7 +79,7 @@ class EnvelopeResponse(Message):
 _EnvelopeResponse = decoded(EnvelopeResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EnvelopeResponse()
     n = d[o]
     if 0 < n < 128:

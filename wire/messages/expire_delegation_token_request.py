@@ -60,7 +60,7 @@ class ExpireDelegationTokenRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ExpireDelegationTokenRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenRequest, version, error) from error
         if end != len(data):
@@ -87,7 +87,7 @@ class ExpireDelegationTokenRequest(Message):
 _ExpireDelegationTokenRequest = decoded(ExpireDelegationTokenRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ExpireDelegationTokenRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -101,7 +101,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ExpireDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:

@@ -53,7 +53,7 @@ class ExpireDelegationTokenResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ExpireDelegationTokenResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenResponse, version, error) from error
         if end != len(data):
@@ -80,7 +80,7 @@ class ExpireDelegationTokenResponse(Message):
 _ExpireDelegationTokenResponse = decoded(ExpireDelegationTokenResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ExpireDelegationTokenResponse()
     m.unknown_tagged_fields = ()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms = unpack_hqi(d, o)
@@ -88,7 +88,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ExpireDelegationTokenResponse()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms, t = unpack_hqiB(d, o)
     o += 15

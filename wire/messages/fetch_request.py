@@ -27,6 +27,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     tag_count,
     tag_header,
     write_string_length,
@@ -78,8 +79,12 @@ unpack_iiiibi = packed("iiiibi").unpack_from
 unpack_iiiibiiB = packed("iiiibiiB").unpack_from
 unpack_iiiibiii = packed("iiiibiii").unpack_from
 unpack_iiqiqiB = packed("iiqiqiB").unpack_from
+unpack_iiqqi = packed("iiqqi").unpack_from
 unpack_iqB = packed("iqB").unpack_from
+unpack_iqi = packed("iqi").unpack_from
+unpack_iqqi = packed("iqqi").unpack_from
 unpack_q = packed("q").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class ReplicaState(Struct):
@@ -223,7 +228,7 @@ class FetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FetchRequest, version, error) from error
         if end != len(data):
@@ -250,7 +255,7 @@ class FetchRequest(Message):
 _FetchRequest = decoded(FetchRequest)
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -290,28 +295,40 @@ def _read_v4(d, o, s=None):
                     e3.partitions = l4 = []
                     if n:
                         if s: s(n)
-                        p5 = o + 16 * n
-                        for v7, v8, v9 in iterate_iqi(d[o:p5]):
-                            e6 = _FetchPartition()
-                            e6.current_leader_epoch = -1
-                            e6.last_fetched_epoch = -1
-                            e6.log_start_offset = -1
-                            e6.replica_directory_id = ZERO_UUID
-                            e6.high_watermark = 9223372036854775807
-                            e6.partition = v7
-                            e6.fetch_offset = v8
-                            e6.partition_max_bytes = v9
-                            e6.unknown_tagged_fields = ()
-                            l4.append(e6)
-                        else:
-                            o = p5
+                        if n > 4:
+                            for v6, v7, v8 in iterate_iqi(d[o:o + 16 * n]):
+                                e5 = _FetchPartition()
+                                e5.current_leader_epoch = -1
+                                e5.last_fetched_epoch = -1
+                                e5.log_start_offset = -1
+                                e5.replica_directory_id = ZERO_UUID
+                                e5.high_watermark = 9223372036854775807
+                                e5.partition = v6
+                                e5.fetch_offset = v7
+                                e5.partition_max_bytes = v8
+                                e5.unknown_tagged_fields = ()
+                                l4.append(e5)
+                            o += 16 * len(l4)
+                            n -= len(l4)
+                        if n:
+                            for _ in range(n):
+                                e9 = _FetchPartition()
+                                e9.current_leader_epoch = -1
+                                e9.last_fetched_epoch = -1
+                                e9.log_start_offset = -1
+                                e9.replica_directory_id = ZERO_UUID
+                                e9.high_watermark = 9223372036854775807
+                                e9.unknown_tagged_fields = ()
+                                e9.partition, e9.fetch_offset, e9.partition_max_bytes = unpack_iqi(d, o)
+                                o += 16
+                                l4.append(e9)
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -351,28 +368,39 @@ def _read_v5(d, o, s=None):
                     e3.partitions = l4 = []
                     if n:
                         if s: s(n)
-                        p5 = o + 24 * n
-                        for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
-                            e6 = _FetchPartition()
-                            e6.current_leader_epoch = -1
-                            e6.last_fetched_epoch = -1
-                            e6.replica_directory_id = ZERO_UUID
-                            e6.high_watermark = 9223372036854775807
-                            e6.partition = v7
-                            e6.fetch_offset = v8
-                            e6.log_start_offset = v9
-                            e6.partition_max_bytes = v10
-                            e6.unknown_tagged_fields = ()
-                            l4.append(e6)
-                        else:
-                            o = p5
+                        if n > 4:
+                            for v6, v7, v8, v9 in iterate_iqqi(d[o:o + 24 * n]):
+                                e5 = _FetchPartition()
+                                e5.current_leader_epoch = -1
+                                e5.last_fetched_epoch = -1
+                                e5.replica_directory_id = ZERO_UUID
+                                e5.high_watermark = 9223372036854775807
+                                e5.partition = v6
+                                e5.fetch_offset = v7
+                                e5.log_start_offset = v8
+                                e5.partition_max_bytes = v9
+                                e5.unknown_tagged_fields = ()
+                                l4.append(e5)
+                            o += 24 * len(l4)
+                            n -= len(l4)
+                        if n:
+                            for _ in range(n):
+                                e10 = _FetchPartition()
+                                e10.current_leader_epoch = -1
+                                e10.last_fetched_epoch = -1
+                                e10.replica_directory_id = ZERO_UUID
+                                e10.high_watermark = 9223372036854775807
+                                e10.unknown_tagged_fields = ()
+                                e10.partition, e10.fetch_offset, e10.log_start_offset, e10.partition_max_bytes = unpack_iqqi(d, o)
+                                o += 24
+                                l4.append(e10)
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -409,21 +437,32 @@ def _read_v7(d, o, s=None):
                     e3.partitions = l4 = []
                     if n:
                         if s: s(n)
-                        p5 = o + 24 * n
-                        for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
-                            e6 = _FetchPartition()
-                            e6.current_leader_epoch = -1
-                            e6.last_fetched_epoch = -1
-                            e6.replica_directory_id = ZERO_UUID
-                            e6.high_watermark = 9223372036854775807
-                            e6.partition = v7
-                            e6.fetch_offset = v8
-                            e6.log_start_offset = v9
-                            e6.partition_max_bytes = v10
-                            e6.unknown_tagged_fields = ()
-                            l4.append(e6)
-                        else:
-                            o = p5
+                        if n > 4:
+                            for v6, v7, v8, v9 in iterate_iqqi(d[o:o + 24 * n]):
+                                e5 = _FetchPartition()
+                                e5.current_leader_epoch = -1
+                                e5.last_fetched_epoch = -1
+                                e5.replica_directory_id = ZERO_UUID
+                                e5.high_watermark = 9223372036854775807
+                                e5.partition = v6
+                                e5.fetch_offset = v7
+                                e5.log_start_offset = v8
+                                e5.partition_max_bytes = v9
+                                e5.unknown_tagged_fields = ()
+                                l4.append(e5)
+                            o += 24 * len(l4)
+                            n -= len(l4)
+                        if n:
+                            for _ in range(n):
+                                e10 = _FetchPartition()
+                                e10.current_leader_epoch = -1
+                                e10.last_fetched_epoch = -1
+                                e10.replica_directory_id = ZERO_UUID
+                                e10.high_watermark = 9223372036854775807
+                                e10.unknown_tagged_fields = ()
+                                e10.partition, e10.fetch_offset, e10.log_start_offset, e10.partition_max_bytes = unpack_iqqi(d, o)
+                                o += 24
+                                l4.append(e10)
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     n, = unpack_i(d, o)
@@ -461,7 +500,7 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -498,21 +537,31 @@ def _read_v9(d, o, s=None):
                     e3.partitions = l4 = []
                     if n:
                         if s: s(n)
-                        p5 = o + 28 * n
-                        for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
-                            e6 = _FetchPartition()
-                            e6.last_fetched_epoch = -1
-                            e6.replica_directory_id = ZERO_UUID
-                            e6.high_watermark = 9223372036854775807
-                            e6.partition = v7
-                            e6.current_leader_epoch = v8
-                            e6.fetch_offset = v9
-                            e6.log_start_offset = v10
-                            e6.partition_max_bytes = v11
-                            e6.unknown_tagged_fields = ()
-                            l4.append(e6)
-                        else:
-                            o = p5
+                        if n > 4:
+                            for v6, v7, v8, v9, v10 in iterate_iiqqi(d[o:o + 28 * n]):
+                                e5 = _FetchPartition()
+                                e5.last_fetched_epoch = -1
+                                e5.replica_directory_id = ZERO_UUID
+                                e5.high_watermark = 9223372036854775807
+                                e5.partition = v6
+                                e5.current_leader_epoch = v7
+                                e5.fetch_offset = v8
+                                e5.log_start_offset = v9
+                                e5.partition_max_bytes = v10
+                                e5.unknown_tagged_fields = ()
+                                l4.append(e5)
+                            o += 28 * len(l4)
+                            n -= len(l4)
+                        if n:
+                            for _ in range(n):
+                                e11 = _FetchPartition()
+                                e11.last_fetched_epoch = -1
+                                e11.replica_directory_id = ZERO_UUID
+                                e11.high_watermark = 9223372036854775807
+                                e11.unknown_tagged_fields = ()
+                                e11.partition, e11.current_leader_epoch, e11.fetch_offset, e11.log_start_offset, e11.partition_max_bytes = unpack_iiqqi(d, o)
+                                o += 28
+                                l4.append(e11)
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     n, = unpack_i(d, o)
@@ -550,7 +599,7 @@ def _read_v9(d, o, s=None):
     return m, o
 
 
-def _read_v11(d, o, s=None):
+def _read_v11(d, o, s):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -586,21 +635,31 @@ def _read_v11(d, o, s=None):
                     e3.partitions = l4 = []
                     if n:
                         if s: s(n)
-                        p5 = o + 28 * n
-                        for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
-                            e6 = _FetchPartition()
-                            e6.last_fetched_epoch = -1
-                            e6.replica_directory_id = ZERO_UUID
-                            e6.high_watermark = 9223372036854775807
-                            e6.partition = v7
-                            e6.current_leader_epoch = v8
-                            e6.fetch_offset = v9
-                            e6.log_start_offset = v10
-                            e6.partition_max_bytes = v11
-                            e6.unknown_tagged_fields = ()
-                            l4.append(e6)
-                        else:
-                            o = p5
+                        if n > 4:
+                            for v6, v7, v8, v9, v10 in iterate_iiqqi(d[o:o + 28 * n]):
+                                e5 = _FetchPartition()
+                                e5.last_fetched_epoch = -1
+                                e5.replica_directory_id = ZERO_UUID
+                                e5.high_watermark = 9223372036854775807
+                                e5.partition = v6
+                                e5.current_leader_epoch = v7
+                                e5.fetch_offset = v8
+                                e5.log_start_offset = v9
+                                e5.partition_max_bytes = v10
+                                e5.unknown_tagged_fields = ()
+                                l4.append(e5)
+                            o += 28 * len(l4)
+                            n -= len(l4)
+                        if n:
+                            for _ in range(n):
+                                e11 = _FetchPartition()
+                                e11.last_fetched_epoch = -1
+                                e11.replica_directory_id = ZERO_UUID
+                                e11.high_watermark = 9223372036854775807
+                                e11.unknown_tagged_fields = ()
+                                e11.partition, e11.current_leader_epoch, e11.fetch_offset, e11.log_start_offset, e11.partition_max_bytes = unpack_iiqqi(d, o)
+                                o += 28
+                                l4.append(e11)
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     n, = unpack_i(d, o)
@@ -644,7 +703,7 @@ def _read_v11(d, o, s=None):
     return m, o
 
 
-def _read_v12(d, o, s=None):
+def _read_v12(d, o, s):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -662,67 +721,66 @@ def _read_v12(d, o, s=None):
         for _ in range(n):
             e3 = _FetchTopic()
             e3.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e3.topic = d[o + 1:(o := o + n)].decode()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.topic = d[o + 1:(o := o + k4)].decode()
             else:
-                e3.topic, o = compact_string(d, o + 1, n, "Topic")
+                e3.topic, o = compact_string(d, o + 1, k4, "Topic")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "Partitions")
-            e3.partitions = l4 = []
+            e3.partitions = l5 = []
             if n:
                 if s: s(n)
-                p5 = o + 33 * n
-                for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
-                    if t:
-                        o += 33 * len(l4)
-                        for _ in range(n - len(l4)):
-                            e13 = _FetchPartition()
-                            e13.replica_directory_id = ZERO_UUID
-                            e13.high_watermark = 9223372036854775807
-                            e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                            o += 33
-                            e13.unknown_tagged_fields = ()
-                            if t:
-                                u14 = None
-                                if t > 127:
-                                    t, o = tag_count(d, o, t)
-                                if s: s(t)
-                                for _ in range(t):
-                                    t15 = d[o]
-                                    n = d[o + 1]
-                                    o += 2
-                                    if t15 > 127 or n > 127:
-                                        t15, n, o = tag_header(d, o - 2)
-                                    p16 = o + n
-                                    if t15 == 0:
-                                        raise misplaced_tag("ReplicaDirectoryId", o)
-                                    elif t15 == 1:
-                                        raise misplaced_tag("HighWatermark", o)
-                                    else:
-                                        if u14 is None:
-                                            e13.unknown_tagged_fields = u14 = []
-                                        u14.append((t15, d[o:p16]))
-                                        o = p16
-                            l4.append(e13)
-                        break
-                    e6 = _FetchPartition()
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.current_leader_epoch = v8
-                    e6.fetch_offset = v9
-                    e6.last_fetched_epoch = v10
-                    e6.log_start_offset = v11
-                    e6.partition_max_bytes = v12
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
-                else:
-                    o = p5
+                if n > 4:
+                    for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:o + 33 * n]):
+                        if t: break
+                        e6 = _FetchPartition()
+                        e6.replica_directory_id = ZERO_UUID
+                        e6.high_watermark = 9223372036854775807
+                        e6.partition = v7
+                        e6.current_leader_epoch = v8
+                        e6.fetch_offset = v9
+                        e6.last_fetched_epoch = v10
+                        e6.log_start_offset = v11
+                        e6.partition_max_bytes = v12
+                        e6.unknown_tagged_fields = ()
+                        l5.append(e6)
+                    o += 33 * len(l5)
+                    n -= len(l5)
+                if n:
+                    for _ in range(n):
+                        e13 = _FetchPartition()
+                        e13.replica_directory_id = ZERO_UUID
+                        e13.high_watermark = 9223372036854775807
+                        e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                        o += 33
+                        e13.unknown_tagged_fields = ()
+                        if t:
+                            u14 = None
+                            if t > 127:
+                                t, o = tag_count(d, o, t)
+                            if s: s(t)
+                            for _ in range(t):
+                                t15 = d[o]
+                                n = d[o + 1]
+                                o += 2
+                                if t15 > 127 or n > 127:
+                                    t15, n, o = tag_header(d, o - 2)
+                                p16 = o + n
+                                if t15 == 0:
+                                    raise misplaced_tag("ReplicaDirectoryId", o)
+                                elif t15 == 1:
+                                    raise misplaced_tag("HighWatermark", o)
+                                else:
+                                    if u14 is None:
+                                        e13.unknown_tagged_fields = u14 = []
+                                    u14.append((t15, d[o:p16]))
+                                    o = p16
+                        l5.append(e13)
             t = d[o]
             o += 1
             if t:
@@ -742,16 +800,16 @@ def _read_v12(d, o, s=None):
         for _ in range(n):
             e18 = _ForgottenTopic()
             e18.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e18.topic = d[o + 1:(o := o + n)].decode()
+            k19 = d[o]
+            if 0 < k19 < 128:
+                e18.topic = d[o + 1:(o := o + k19)].decode()
             else:
-                e18.topic, o = compact_string(d, o + 1, n, "Topic")
+                e18.topic, o = compact_string(d, o + 1, k19, "Topic")
             n = d[o]
             o += 1
             if 1 < n < 128:
                 if s: s(n - 1)
-                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                e18.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
@@ -767,28 +825,28 @@ def _read_v12(d, o, s=None):
             else:
                 e18.unknown_tagged_fields = ()
             l17.append(e18)
-    n = d[o]
-    if 0 < n < 128:
-        m.rack_id = d[o + 1:(o := o + n)].decode()
-    else:
-        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
+    k20 = d[o]
     m.cluster_id = None
+    if 0 < k20 < 128:
+        m.rack_id = d[o + 1:(o := o + k20)].decode()
+    else:
+        m.rack_id, o = compact_string(d, o + 1, k20, "RackId")
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u19 = None
+        u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t20 = d[o]
+            t22 = d[o]
             n = d[o + 1]
             o += 2
-            if t20 > 127 or n > 127:
-                t20, n, o = tag_header(d, o - 2)
-            p21 = o + n
-            if t20 == 0:
+            if t22 > 127 or n > 127:
+                t22, n, o = tag_header(d, o - 2)
+            p23 = o + n
+            if t22 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -797,19 +855,19 @@ def _read_v12(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p21:
+                if o != p23:
                     raise wrong_tag_size("ClusterId", o)
-            elif t20 == 1:
+            elif t22 == 1:
                 raise misplaced_tag("ReplicaState", o)
             else:
-                if u19 is None:
-                    m.unknown_tagged_fields = u19 = []
-                u19.append((t20, d[o:p21]))
-                o = p21
+                if u21 is None:
+                    m.unknown_tagged_fields = u21 = []
+                u21.append((t22, d[o:p23]))
+                o = p23
     return m, o
 
 
-def _read_v13(d, o, s=None):
+def _read_v13(d, o, s):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -824,72 +882,74 @@ def _read_v13(d, o, s=None):
     m.topics = l2 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic = ""
-            e3.topic_id, n = unpack_UB(d, o)
+        c3 = n
+        if s is None: o = _shapes_0.last(d, o, n, l2)
+        while len(l2) < c3:
+            e4 = _FetchTopic()
+            e4.topic = ""
+            e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "Partitions")
-            e3.partitions = l4 = []
+            e4.partitions = l5 = []
             if n:
                 if s: s(n)
-                p5 = o + 33 * n
-                for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
-                    if t:
-                        o += 33 * len(l4)
-                        for _ in range(n - len(l4)):
-                            e13 = _FetchPartition()
-                            e13.replica_directory_id = ZERO_UUID
-                            e13.high_watermark = 9223372036854775807
-                            e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                            o += 33
-                            e13.unknown_tagged_fields = ()
-                            if t:
-                                u14 = None
-                                if t > 127:
-                                    t, o = tag_count(d, o, t)
-                                if s: s(t)
-                                for _ in range(t):
-                                    t15 = d[o]
-                                    n = d[o + 1]
-                                    o += 2
-                                    if t15 > 127 or n > 127:
-                                        t15, n, o = tag_header(d, o - 2)
-                                    p16 = o + n
-                                    if t15 == 0:
-                                        raise misplaced_tag("ReplicaDirectoryId", o)
-                                    elif t15 == 1:
-                                        raise misplaced_tag("HighWatermark", o)
-                                    else:
-                                        if u14 is None:
-                                            e13.unknown_tagged_fields = u14 = []
-                                        u14.append((t15, d[o:p16]))
-                                        o = p16
-                            l4.append(e13)
-                        break
-                    e6 = _FetchPartition()
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.current_leader_epoch = v8
-                    e6.fetch_offset = v9
-                    e6.last_fetched_epoch = v10
-                    e6.log_start_offset = v11
-                    e6.partition_max_bytes = v12
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
-                else:
-                    o = p5
+                if n > 4:
+                    for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:o + 33 * n]):
+                        if t: break
+                        e6 = _FetchPartition()
+                        e6.replica_directory_id = ZERO_UUID
+                        e6.high_watermark = 9223372036854775807
+                        e6.partition = v7
+                        e6.current_leader_epoch = v8
+                        e6.fetch_offset = v9
+                        e6.last_fetched_epoch = v10
+                        e6.log_start_offset = v11
+                        e6.partition_max_bytes = v12
+                        e6.unknown_tagged_fields = ()
+                        l5.append(e6)
+                    o += 33 * len(l5)
+                    n -= len(l5)
+                if n:
+                    for _ in range(n):
+                        e13 = _FetchPartition()
+                        e13.replica_directory_id = ZERO_UUID
+                        e13.high_watermark = 9223372036854775807
+                        e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                        o += 33
+                        e13.unknown_tagged_fields = ()
+                        if t:
+                            u14 = None
+                            if t > 127:
+                                t, o = tag_count(d, o, t)
+                            if s: s(t)
+                            for _ in range(t):
+                                t15 = d[o]
+                                n = d[o + 1]
+                                o += 2
+                                if t15 > 127 or n > 127:
+                                    t15, n, o = tag_header(d, o - 2)
+                                p16 = o + n
+                                if t15 == 0:
+                                    raise misplaced_tag("ReplicaDirectoryId", o)
+                                elif t15 == 1:
+                                    raise misplaced_tag("HighWatermark", o)
+                                else:
+                                    if u14 is None:
+                                        e13.unknown_tagged_fields = u14 = []
+                                    u14.append((t15, d[o:p16]))
+                                    o = p16
+                        l5.append(e13)
             t = d[o]
             o += 1
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                e4.unknown_tagged_fields = ()
+            l2.append(e4)
+            if s is None: o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -900,6 +960,7 @@ def _read_v13(d, o, s=None):
     if n:
         if s: s(n)
         c18 = n
+        if s is None: o = _shapes_1.last(d, o, n, l17)
         while len(l17) < c18:
             e19 = _ForgottenTopic()
             e19.topic = ""
@@ -907,7 +968,7 @@ def _read_v13(d, o, s=None):
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e19.partitions = [*unpack_all_i[n - 1](d, o)]
+                e19.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e19.partitions = []
@@ -923,30 +984,29 @@ def _read_v13(d, o, s=None):
             else:
                 e19.unknown_tagged_fields = ()
             l17.append(e19)
-            if s is None:
-                o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
-    n = d[o]
-    if 0 < n < 128:
-        m.rack_id = d[o + 1:(o := o + n)].decode()
-    else:
-        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
+            if s is None: o = _shapes_1[len(e19.partitions),](d, o, c18 - len(l17), l17)
+    k20 = d[o]
     m.cluster_id = None
+    if 0 < k20 < 128:
+        m.rack_id = d[o + 1:(o := o + k20)].decode()
+    else:
+        m.rack_id, o = compact_string(d, o + 1, k20, "RackId")
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t22 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t22 > 127 or n > 127:
+                t22, n, o = tag_header(d, o - 2)
+            p23 = o + n
+            if t22 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -955,19 +1015,19 @@ def _read_v13(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p22:
+                if o != p23:
                     raise wrong_tag_size("ClusterId", o)
-            elif t21 == 1:
+            elif t22 == 1:
                 raise misplaced_tag("ReplicaState", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u21 is None:
+                    m.unknown_tagged_fields = u21 = []
+                u21.append((t22, d[o:p23]))
+                o = p23
     return m, o
 
 
-def _read_v15(d, o, s=None):
+def _read_v15(d, o, s):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -979,72 +1039,74 @@ def _read_v15(d, o, s=None):
     m.topics = l1 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e2 = _FetchTopic()
-            e2.topic = ""
-            e2.topic_id, n = unpack_UB(d, o)
+        c2 = n
+        if s is None: o = _shapes_0.last(d, o, n, l1)
+        while len(l1) < c2:
+            e3 = _FetchTopic()
+            e3.topic = ""
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 33 * n
-                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-                    if t:
-                        o += 33 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e12 = _FetchPartition()
-                            e12.replica_directory_id = ZERO_UUID
-                            e12.high_watermark = 9223372036854775807
-                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                            o += 33
-                            e12.unknown_tagged_fields = ()
-                            if t:
-                                u13 = None
-                                if t > 127:
-                                    t, o = tag_count(d, o, t)
-                                if s: s(t)
-                                for _ in range(t):
-                                    t14 = d[o]
-                                    n = d[o + 1]
-                                    o += 2
-                                    if t14 > 127 or n > 127:
-                                        t14, n, o = tag_header(d, o - 2)
-                                    p15 = o + n
-                                    if t14 == 0:
-                                        raise misplaced_tag("ReplicaDirectoryId", o)
-                                    elif t14 == 1:
-                                        raise misplaced_tag("HighWatermark", o)
-                                    else:
-                                        if u13 is None:
-                                            e12.unknown_tagged_fields = u13 = []
-                                        u13.append((t14, d[o:p15]))
-                                        o = p15
-                            l3.append(e12)
-                        break
-                    e5 = _FetchPartition()
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.fetch_offset = v8
-                    e5.last_fetched_epoch = v9
-                    e5.log_start_offset = v10
-                    e5.partition_max_bytes = v11
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
+                        if t: break
+                        e5 = _FetchPartition()
+                        e5.replica_directory_id = ZERO_UUID
+                        e5.high_watermark = 9223372036854775807
+                        e5.partition = v6
+                        e5.current_leader_epoch = v7
+                        e5.fetch_offset = v8
+                        e5.last_fetched_epoch = v9
+                        e5.log_start_offset = v10
+                        e5.partition_max_bytes = v11
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 33 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e12 = _FetchPartition()
+                        e12.replica_directory_id = ZERO_UUID
+                        e12.high_watermark = 9223372036854775807
+                        e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                        o += 33
+                        e12.unknown_tagged_fields = ()
+                        if t:
+                            u13 = None
+                            if t > 127:
+                                t, o = tag_count(d, o, t)
+                            if s: s(t)
+                            for _ in range(t):
+                                t14 = d[o]
+                                n = d[o + 1]
+                                o += 2
+                                if t14 > 127 or n > 127:
+                                    t14, n, o = tag_header(d, o - 2)
+                                p15 = o + n
+                                if t14 == 0:
+                                    raise misplaced_tag("ReplicaDirectoryId", o)
+                                elif t14 == 1:
+                                    raise misplaced_tag("HighWatermark", o)
+                                else:
+                                    if u13 is None:
+                                        e12.unknown_tagged_fields = u13 = []
+                                    u13.append((t14, d[o:p15]))
+                                    o = p15
+                        l4.append(e12)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l1.append(e3)
+            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1055,6 +1117,7 @@ def _read_v15(d, o, s=None):
     if n:
         if s: s(n)
         c17 = n
+        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
             e18 = _ForgottenTopic()
             e18.topic = ""
@@ -1062,7 +1125,7 @@ def _read_v15(d, o, s=None):
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                e18.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
@@ -1078,34 +1141,33 @@ def _read_v15(d, o, s=None):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None:
-                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
-    n = d[o]
-    if 0 < n < 128:
-        m.rack_id = d[o + 1:(o := o + n)].decode()
-    else:
-        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
+            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    k19 = d[o]
     m.cluster_id = None
-    m.replica_state = e19 = _ReplicaState()
-    e19.replica_id = -1
-    e19.replica_epoch = -1
-    e19.unknown_tagged_fields = ()
+    m.replica_state = e20 = _ReplicaState()
+    e20.replica_id = -1
+    e20.replica_epoch = -1
+    e20.unknown_tagged_fields = ()
+    if 0 < k19 < 128:
+        m.rack_id = d[o + 1:(o := o + k19)].decode()
+    else:
+        m.rack_id, o = compact_string(d, o + 1, k19, "RackId")
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t22 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t22 > 127 or n > 127:
+                t22, n, o = tag_header(d, o - 2)
+            p23 = o + n
+            if t22 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1114,27 +1176,27 @@ def _read_v15(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p22:
+                if o != p23:
                     raise wrong_tag_size("ClusterId", o)
-            elif t21 == 1:
-                m.replica_state = e23 = _ReplicaState()
-                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
+            elif t22 == 1:
+                m.replica_state = e24 = _ReplicaState()
+                e24.replica_id, e24.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e23.unknown_tagged_fields = ()
-                if o != p22:
+                    e24.unknown_tagged_fields = ()
+                if o != p23:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u21 is None:
+                    m.unknown_tagged_fields = u21 = []
+                u21.append((t22, d[o:p23]))
+                o = p23
     return m, o
 
 
-def _read_v17(d, o, s=None):
+def _read_v17(d, o, s):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1146,75 +1208,77 @@ def _read_v17(d, o, s=None):
     m.topics = l1 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e2 = _FetchTopic()
-            e2.topic = ""
-            e2.topic_id, n = unpack_UB(d, o)
+        c2 = n
+        if s is None: o = _shapes_2.last(d, o, n, l1)
+        while len(l1) < c2:
+            e3 = _FetchTopic()
+            e3.topic = ""
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 33 * n
-                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-                    if t:
-                        o += 33 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e12 = _FetchPartition()
-                            e12.high_watermark = 9223372036854775807
-                            e12.replica_directory_id = ZERO_UUID
-                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                            o += 33
-                            e12.unknown_tagged_fields = ()
-                            if t:
-                                u13 = None
-                                if t > 127:
-                                    t, o = tag_count(d, o, t)
-                                if s: s(t)
-                                for _ in range(t):
-                                    t14 = d[o]
-                                    n = d[o + 1]
-                                    o += 2
-                                    if t14 > 127 or n > 127:
-                                        t14, n, o = tag_header(d, o - 2)
-                                    p15 = o + n
-                                    if t14 == 0:
-                                        e12.replica_directory_id, = unpack_U(d, o)
-                                        o += 16
-                                        if o != p15:
-                                            raise wrong_tag_size("ReplicaDirectoryId", o)
-                                    elif t14 == 1:
-                                        raise misplaced_tag("HighWatermark", o)
-                                    else:
-                                        if u13 is None:
-                                            e12.unknown_tagged_fields = u13 = []
-                                        u13.append((t14, d[o:p15]))
-                                        o = p15
-                            l3.append(e12)
-                        break
-                    e5 = _FetchPartition()
-                    e5.high_watermark = 9223372036854775807
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.fetch_offset = v8
-                    e5.last_fetched_epoch = v9
-                    e5.log_start_offset = v10
-                    e5.partition_max_bytes = v11
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
+                        if t: break
+                        e5 = _FetchPartition()
+                        e5.high_watermark = 9223372036854775807
+                        e5.replica_directory_id = ZERO_UUID
+                        e5.partition = v6
+                        e5.current_leader_epoch = v7
+                        e5.fetch_offset = v8
+                        e5.last_fetched_epoch = v9
+                        e5.log_start_offset = v10
+                        e5.partition_max_bytes = v11
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 33 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e12 = _FetchPartition()
+                        e12.high_watermark = 9223372036854775807
+                        e12.replica_directory_id = ZERO_UUID
+                        e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                        o += 33
+                        e12.unknown_tagged_fields = ()
+                        if t:
+                            u13 = None
+                            if t > 127:
+                                t, o = tag_count(d, o, t)
+                            if s: s(t)
+                            for _ in range(t):
+                                t14 = d[o]
+                                n = d[o + 1]
+                                o += 2
+                                if t14 > 127 or n > 127:
+                                    t14, n, o = tag_header(d, o - 2)
+                                p15 = o + n
+                                if t14 == 0:
+                                    e12.replica_directory_id, = unpack_U(d, o)
+                                    o += 16
+                                    if o != p15:
+                                        raise wrong_tag_size("ReplicaDirectoryId", o)
+                                elif t14 == 1:
+                                    raise misplaced_tag("HighWatermark", o)
+                                else:
+                                    if u13 is None:
+                                        e12.unknown_tagged_fields = u13 = []
+                                    u13.append((t14, d[o:p15]))
+                                    o = p15
+                        l4.append(e12)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l1.append(e3)
+            if s is None: o = _shapes_2[len(e3.partitions),](d, o, c2 - len(l1), l1)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1225,6 +1289,7 @@ def _read_v17(d, o, s=None):
     if n:
         if s: s(n)
         c17 = n
+        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
             e18 = _ForgottenTopic()
             e18.topic = ""
@@ -1232,7 +1297,7 @@ def _read_v17(d, o, s=None):
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                e18.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
@@ -1248,34 +1313,33 @@ def _read_v17(d, o, s=None):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None:
-                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
-    n = d[o]
-    if 0 < n < 128:
-        m.rack_id = d[o + 1:(o := o + n)].decode()
-    else:
-        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
+            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    k19 = d[o]
     m.cluster_id = None
-    m.replica_state = e19 = _ReplicaState()
-    e19.replica_id = -1
-    e19.replica_epoch = -1
-    e19.unknown_tagged_fields = ()
+    m.replica_state = e20 = _ReplicaState()
+    e20.replica_id = -1
+    e20.replica_epoch = -1
+    e20.unknown_tagged_fields = ()
+    if 0 < k19 < 128:
+        m.rack_id = d[o + 1:(o := o + k19)].decode()
+    else:
+        m.rack_id, o = compact_string(d, o + 1, k19, "RackId")
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t22 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t22 > 127 or n > 127:
+                t22, n, o = tag_header(d, o - 2)
+            p23 = o + n
+            if t22 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1284,27 +1348,27 @@ def _read_v17(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p22:
+                if o != p23:
                     raise wrong_tag_size("ClusterId", o)
-            elif t21 == 1:
-                m.replica_state = e23 = _ReplicaState()
-                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
+            elif t22 == 1:
+                m.replica_state = e24 = _ReplicaState()
+                e24.replica_id, e24.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e23.unknown_tagged_fields = ()
-                if o != p22:
+                    e24.unknown_tagged_fields = ()
+                if o != p23:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u21 is None:
+                    m.unknown_tagged_fields = u21 = []
+                u21.append((t22, d[o:p23]))
+                o = p23
     return m, o
 
 
-def _read_v18(d, o, s=None):
+def _read_v18(d, o, s):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1316,78 +1380,80 @@ def _read_v18(d, o, s=None):
     m.topics = l1 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e2 = _FetchTopic()
-            e2.topic = ""
-            e2.topic_id, n = unpack_UB(d, o)
+        c2 = n
+        if s is None: o = _shapes_0.last(d, o, n, l1)
+        while len(l1) < c2:
+            e3 = _FetchTopic()
+            e3.topic = ""
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 33 * n
-                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-                    if t:
-                        o += 33 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e12 = _FetchPartition()
-                            e12.replica_directory_id = ZERO_UUID
-                            e12.high_watermark = 9223372036854775807
-                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                            o += 33
-                            e12.unknown_tagged_fields = ()
-                            if t:
-                                u13 = None
-                                if t > 127:
-                                    t, o = tag_count(d, o, t)
-                                if s: s(t)
-                                for _ in range(t):
-                                    t14 = d[o]
-                                    n = d[o + 1]
-                                    o += 2
-                                    if t14 > 127 or n > 127:
-                                        t14, n, o = tag_header(d, o - 2)
-                                    p15 = o + n
-                                    if t14 == 0:
-                                        e12.replica_directory_id, = unpack_U(d, o)
-                                        o += 16
-                                        if o != p15:
-                                            raise wrong_tag_size("ReplicaDirectoryId", o)
-                                    elif t14 == 1:
-                                        e12.high_watermark, = unpack_q(d, o)
-                                        o += 8
-                                        if o != p15:
-                                            raise wrong_tag_size("HighWatermark", o)
-                                    else:
-                                        if u13 is None:
-                                            e12.unknown_tagged_fields = u13 = []
-                                        u13.append((t14, d[o:p15]))
-                                        o = p15
-                            l3.append(e12)
-                        break
-                    e5 = _FetchPartition()
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.fetch_offset = v8
-                    e5.last_fetched_epoch = v9
-                    e5.log_start_offset = v10
-                    e5.partition_max_bytes = v11
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
+                        if t: break
+                        e5 = _FetchPartition()
+                        e5.replica_directory_id = ZERO_UUID
+                        e5.high_watermark = 9223372036854775807
+                        e5.partition = v6
+                        e5.current_leader_epoch = v7
+                        e5.fetch_offset = v8
+                        e5.last_fetched_epoch = v9
+                        e5.log_start_offset = v10
+                        e5.partition_max_bytes = v11
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 33 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e12 = _FetchPartition()
+                        e12.replica_directory_id = ZERO_UUID
+                        e12.high_watermark = 9223372036854775807
+                        e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                        o += 33
+                        e12.unknown_tagged_fields = ()
+                        if t:
+                            u13 = None
+                            if t > 127:
+                                t, o = tag_count(d, o, t)
+                            if s: s(t)
+                            for _ in range(t):
+                                t14 = d[o]
+                                n = d[o + 1]
+                                o += 2
+                                if t14 > 127 or n > 127:
+                                    t14, n, o = tag_header(d, o - 2)
+                                p15 = o + n
+                                if t14 == 0:
+                                    e12.replica_directory_id, = unpack_U(d, o)
+                                    o += 16
+                                    if o != p15:
+                                        raise wrong_tag_size("ReplicaDirectoryId", o)
+                                elif t14 == 1:
+                                    e12.high_watermark, = unpack_q(d, o)
+                                    o += 8
+                                    if o != p15:
+                                        raise wrong_tag_size("HighWatermark", o)
+                                else:
+                                    if u13 is None:
+                                        e12.unknown_tagged_fields = u13 = []
+                                    u13.append((t14, d[o:p15]))
+                                    o = p15
+                        l4.append(e12)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l1.append(e3)
+            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1398,6 +1464,7 @@ def _read_v18(d, o, s=None):
     if n:
         if s: s(n)
         c17 = n
+        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
             e18 = _ForgottenTopic()
             e18.topic = ""
@@ -1405,7 +1472,7 @@ def _read_v18(d, o, s=None):
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                e18.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
@@ -1421,34 +1488,33 @@ def _read_v18(d, o, s=None):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None:
-                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
-    n = d[o]
-    if 0 < n < 128:
-        m.rack_id = d[o + 1:(o := o + n)].decode()
-    else:
-        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
+            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    k19 = d[o]
     m.cluster_id = None
-    m.replica_state = e19 = _ReplicaState()
-    e19.replica_id = -1
-    e19.replica_epoch = -1
-    e19.unknown_tagged_fields = ()
+    m.replica_state = e20 = _ReplicaState()
+    e20.replica_id = -1
+    e20.replica_epoch = -1
+    e20.unknown_tagged_fields = ()
+    if 0 < k19 < 128:
+        m.rack_id = d[o + 1:(o := o + k19)].decode()
+    else:
+        m.rack_id, o = compact_string(d, o + 1, k19, "RackId")
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t22 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t22 > 127 or n > 127:
+                t22, n, o = tag_header(d, o - 2)
+            p23 = o + n
+            if t22 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1457,23 +1523,23 @@ def _read_v18(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p22:
+                if o != p23:
                     raise wrong_tag_size("ClusterId", o)
-            elif t21 == 1:
-                m.replica_state = e23 = _ReplicaState()
-                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
+            elif t22 == 1:
+                m.replica_state = e24 = _ReplicaState()
+                e24.replica_id, e24.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e23.unknown_tagged_fields = ()
-                if o != p22:
+                    e24.unknown_tagged_fields = ()
+                if o != p23:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u21 is None:
+                    m.unknown_tagged_fields = u21 = []
+                u21.append((t22, d[o:p23]))
+                o = p23
     return m, o
 
 
@@ -2141,7 +2207,9 @@ def _write_v18(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
+_shapes_0 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("replica_directory_id", ZERO_UUID), ("high_watermark", 9223372036854775807),))),), (("topic", ""),))
+_shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
+_shapes_2 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("high_watermark", 9223372036854775807), ("replica_directory_id", ZERO_UUID),))),), (("topic", ""),))
 _READ: dict[int, Callable[..., tuple[FetchRequest, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE: dict[int, Callable[[FetchRequest], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}
 

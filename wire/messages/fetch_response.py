@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -64,6 +65,7 @@ pack_qix = packed("qix").pack
 pack_qq = packed("qq").pack
 pack_qqx = packed("qqx").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -76,6 +78,7 @@ unpack_ii = packed("ii").unpack_from
 unpack_iiB = packed("iiB").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 unpack_qiB = packed("qiB").unpack_from
+unpack_qq = packed("qq").unpack_from
 unpack_qqB = packed("qqB").unpack_from
 
 
@@ -276,7 +279,7 @@ class FetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FetchResponse, version, error) from error
         if end != len(data):
@@ -303,7 +306,7 @@ class FetchResponse(Message):
 _FetchResponse = decoded(FetchResponse)
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -363,15 +366,22 @@ def _read_v4(d, o, s=None):
                                 e4.aborted_transactions = l8 = []
                                 if n:
                                     if s: s(n)
-                                    p9 = o + 16 * n
-                                    for v11, v12 in iterate_qq(d[o:p9]):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id = v11
-                                        e10.first_offset = v12
-                                        e10.unknown_tagged_fields = ()
-                                        l8.append(e10)
-                                    else:
-                                        o = p9
+                                    if n > 4:
+                                        for v10, v11 in iterate_qq(d[o:o + 16 * n]):
+                                            e9 = _AbortedTransaction()
+                                            e9.producer_id = v10
+                                            e9.first_offset = v11
+                                            e9.unknown_tagged_fields = ()
+                                            l8.append(e9)
+                                        o += 16 * len(l8)
+                                        n -= len(l8)
+                                    if n:
+                                        for _ in range(n):
+                                            e12 = _AbortedTransaction()
+                                            e12.unknown_tagged_fields = ()
+                                            e12.producer_id, e12.first_offset = unpack_qq(d, o)
+                                            o += 16
+                                            l8.append(e12)
                             n, = unpack_i(d, o)
                             o += 4
                             if n >= 0:
@@ -386,7 +396,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -445,15 +455,22 @@ def _read_v5(d, o, s=None):
                                 e4.aborted_transactions = l8 = []
                                 if n:
                                     if s: s(n)
-                                    p9 = o + 16 * n
-                                    for v11, v12 in iterate_qq(d[o:p9]):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id = v11
-                                        e10.first_offset = v12
-                                        e10.unknown_tagged_fields = ()
-                                        l8.append(e10)
-                                    else:
-                                        o = p9
+                                    if n > 4:
+                                        for v10, v11 in iterate_qq(d[o:o + 16 * n]):
+                                            e9 = _AbortedTransaction()
+                                            e9.producer_id = v10
+                                            e9.first_offset = v11
+                                            e9.unknown_tagged_fields = ()
+                                            l8.append(e9)
+                                        o += 16 * len(l8)
+                                        n -= len(l8)
+                                    if n:
+                                        for _ in range(n):
+                                            e12 = _AbortedTransaction()
+                                            e12.unknown_tagged_fields = ()
+                                            e12.producer_id, e12.first_offset = unpack_qq(d, o)
+                                            o += 16
+                                            l8.append(e12)
                             n, = unpack_i(d, o)
                             o += 4
                             if n >= 0:
@@ -468,7 +485,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -525,15 +542,22 @@ def _read_v7(d, o, s=None):
                                 e4.aborted_transactions = l8 = []
                                 if n:
                                     if s: s(n)
-                                    p9 = o + 16 * n
-                                    for v11, v12 in iterate_qq(d[o:p9]):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id = v11
-                                        e10.first_offset = v12
-                                        e10.unknown_tagged_fields = ()
-                                        l8.append(e10)
-                                    else:
-                                        o = p9
+                                    if n > 4:
+                                        for v10, v11 in iterate_qq(d[o:o + 16 * n]):
+                                            e9 = _AbortedTransaction()
+                                            e9.producer_id = v10
+                                            e9.first_offset = v11
+                                            e9.unknown_tagged_fields = ()
+                                            l8.append(e9)
+                                        o += 16 * len(l8)
+                                        n -= len(l8)
+                                    if n:
+                                        for _ in range(n):
+                                            e12 = _AbortedTransaction()
+                                            e12.unknown_tagged_fields = ()
+                                            e12.producer_id, e12.first_offset = unpack_qq(d, o)
+                                            o += 16
+                                            l8.append(e12)
                             n, = unpack_i(d, o)
                             o += 4
                             if n >= 0:
@@ -548,7 +572,7 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v11(d, o, s=None):
+def _read_v11(d, o, s):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -604,15 +628,22 @@ def _read_v11(d, o, s=None):
                                 e4.aborted_transactions = l8 = []
                                 if n:
                                     if s: s(n)
-                                    p9 = o + 16 * n
-                                    for v11, v12 in iterate_qq(d[o:p9]):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id = v11
-                                        e10.first_offset = v12
-                                        e10.unknown_tagged_fields = ()
-                                        l8.append(e10)
-                                    else:
-                                        o = p9
+                                    if n > 4:
+                                        for v10, v11 in iterate_qq(d[o:o + 16 * n]):
+                                            e9 = _AbortedTransaction()
+                                            e9.producer_id = v10
+                                            e9.first_offset = v11
+                                            e9.unknown_tagged_fields = ()
+                                            l8.append(e9)
+                                        o += 16 * len(l8)
+                                        n -= len(l8)
+                                    if n:
+                                        for _ in range(n):
+                                            e12 = _AbortedTransaction()
+                                            e12.unknown_tagged_fields = ()
+                                            e12.producer_id, e12.first_offset = unpack_qq(d, o)
+                                            o += 16
+                                            l8.append(e12)
                             e4.preferred_read_replica, n = unpack_ii(d, o)
                             o += 8
                             if n >= 0:
@@ -627,7 +658,7 @@ def _read_v11(d, o, s=None):
     return m, o
 
 
-def _read_v12(d, o, s=None):
+def _read_v12(d, o, s):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -642,79 +673,78 @@ def _read_v12(d, o, s=None):
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                e2.topic, o = compact_string(d, o + 1, k3, "Topic")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 37, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    e5 = _PartitionData()
+                    e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n = unpack_ihqqqB(d, o)
                     o += 31
                     if n < 128:
                         n -= 1
                     else:
                         n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
                     if n < 0:
-                        e4.aborted_transactions = None
+                        e5.aborted_transactions = None
                     else:
-                        e4.aborted_transactions = l5 = []
+                        e5.aborted_transactions = l6 = []
                         if n:
                             if s: s(n)
-                            p6 = o + 17 * n
-                            for v8, v9, t in iterate_qqB(d[o:p6]):
-                                if t:
-                                    o += 17 * len(l5)
-                                    for _ in range(n - len(l5)):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                                        o += 17
-                                        if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                        else:
-                                            e10.unknown_tagged_fields = ()
-                                        l5.append(e10)
-                                    break
-                                e7 = _AbortedTransaction()
-                                e7.producer_id = v8
-                                e7.first_offset = v9
-                                e7.unknown_tagged_fields = ()
-                                l5.append(e7)
-                            else:
-                                o = p6
-                    e4.preferred_read_replica, n = unpack_iB(d, o)
+                            if n > 4:
+                                for v8, v9, t in iterate_qqB(d[o:o + 17 * n]):
+                                    if t: break
+                                    e7 = _AbortedTransaction()
+                                    e7.producer_id = v8
+                                    e7.first_offset = v9
+                                    e7.unknown_tagged_fields = ()
+                                    l6.append(e7)
+                                o += 17 * len(l6)
+                                n -= len(l6)
+                            if n:
+                                for _ in range(n):
+                                    e10 = _AbortedTransaction()
+                                    e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                                    o += 17
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l6.append(e10)
+                    e5.preferred_read_replica, n = unpack_iB(d, o)
                     o += 4
                     if 0 < n < 128:
-                        e4.records = d[o + 1:(o := o + n)]
+                        e5.records = d[o + 1:(o := o + n)]
                     elif n == 0:
-                        e4.records = None
+                        e5.records = None
                         o += 1
                     else:
-                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-                    e4.diverging_epoch = e11 = _EpochEndOffset()
+                        e5.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    e5.diverging_epoch = e11 = _EpochEndOffset()
                     e11.epoch = -1
                     e11.end_offset = -1
                     e11.unknown_tagged_fields = ()
-                    e4.current_leader = e12 = _LeaderIdAndEpoch()
+                    e5.current_leader = e12 = _LeaderIdAndEpoch()
                     e12.leader_id = -1
                     e12.leader_epoch = -1
                     e12.unknown_tagged_fields = ()
-                    e4.snapshot_id = e13 = _SnapshotId()
+                    e5.snapshot_id = e13 = _SnapshotId()
                     e13.end_offset = -1
                     e13.epoch = -1
                     e13.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
                         u14 = None
                         if t > 127:
@@ -728,7 +758,7 @@ def _read_v12(d, o, s=None):
                                 t15, n, o = tag_header(d, o - 2)
                             p16 = o + n
                             if t15 == 0:
-                                e4.diverging_epoch = e17 = _EpochEndOffset()
+                                e5.diverging_epoch = e17 = _EpochEndOffset()
                                 e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                                 o += 13
                                 if t:
@@ -738,7 +768,7 @@ def _read_v12(d, o, s=None):
                                 if o != p16:
                                     raise wrong_tag_size("DivergingEpoch", o)
                             elif t15 == 1:
-                                e4.current_leader = e18 = _LeaderIdAndEpoch()
+                                e5.current_leader = e18 = _LeaderIdAndEpoch()
                                 e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
@@ -748,7 +778,7 @@ def _read_v12(d, o, s=None):
                                 if o != p16:
                                     raise wrong_tag_size("CurrentLeader", o)
                             elif t15 == 2:
-                                e4.snapshot_id = e19 = _SnapshotId()
+                                e5.snapshot_id = e19 = _SnapshotId()
                                 e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                                 o += 13
                                 if t:
@@ -759,10 +789,10 @@ def _read_v12(d, o, s=None):
                                     raise wrong_tag_size("SnapshotId", o)
                             else:
                                 if u14 is None:
-                                    e4.unknown_tagged_fields = u14 = []
+                                    e5.unknown_tagged_fields = u14 = []
                                 u14.append((t15, d[o:p16]))
                                 o = p16
-                    l3.append(e4)
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -795,7 +825,7 @@ def _read_v12(d, o, s=None):
     return m, o
 
 
-def _read_v13(d, o, s=None):
+def _read_v13(d, o, s):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -833,27 +863,26 @@ def _read_v13(d, o, s=None):
                         e4.aborted_transactions = l5 = []
                         if n:
                             if s: s(n)
-                            p6 = o + 17 * n
-                            for v8, v9, t in iterate_qqB(d[o:p6]):
-                                if t:
-                                    o += 17 * len(l5)
-                                    for _ in range(n - len(l5)):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                                        o += 17
-                                        if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                        else:
-                                            e10.unknown_tagged_fields = ()
-                                        l5.append(e10)
-                                    break
-                                e7 = _AbortedTransaction()
-                                e7.producer_id = v8
-                                e7.first_offset = v9
-                                e7.unknown_tagged_fields = ()
-                                l5.append(e7)
-                            else:
-                                o = p6
+                            if n > 4:
+                                for v7, v8, t in iterate_qqB(d[o:o + 17 * n]):
+                                    if t: break
+                                    e6 = _AbortedTransaction()
+                                    e6.producer_id = v7
+                                    e6.first_offset = v8
+                                    e6.unknown_tagged_fields = ()
+                                    l5.append(e6)
+                                o += 17 * len(l5)
+                                n -= len(l5)
+                            if n:
+                                for _ in range(n):
+                                    e9 = _AbortedTransaction()
+                                    e9.producer_id, e9.first_offset, t = unpack_qqB(d, o)
+                                    o += 17
+                                    if t:
+                                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    else:
+                                        e9.unknown_tagged_fields = ()
+                                    l5.append(e9)
                     e4.preferred_read_replica, n = unpack_iB(d, o)
                     o += 4
                     if 0 < n < 128:
@@ -863,68 +892,68 @@ def _read_v13(d, o, s=None):
                         o += 1
                     else:
                         e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-                    e4.diverging_epoch = e11 = _EpochEndOffset()
-                    e11.epoch = -1
-                    e11.end_offset = -1
+                    e4.diverging_epoch = e10 = _EpochEndOffset()
+                    e10.epoch = -1
+                    e10.end_offset = -1
+                    e10.unknown_tagged_fields = ()
+                    e4.current_leader = e11 = _LeaderIdAndEpoch()
+                    e11.leader_id = -1
+                    e11.leader_epoch = -1
                     e11.unknown_tagged_fields = ()
-                    e4.current_leader = e12 = _LeaderIdAndEpoch()
-                    e12.leader_id = -1
-                    e12.leader_epoch = -1
+                    e4.snapshot_id = e12 = _SnapshotId()
+                    e12.end_offset = -1
+                    e12.epoch = -1
                     e12.unknown_tagged_fields = ()
-                    e4.snapshot_id = e13 = _SnapshotId()
-                    e13.end_offset = -1
-                    e13.epoch = -1
-                    e13.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     e4.unknown_tagged_fields = ()
                     if t:
-                        u14 = None
+                        u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t15 = d[o]
+                            t14 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t15 > 127 or n > 127:
-                                t15, n, o = tag_header(d, o - 2)
-                            p16 = o + n
-                            if t15 == 0:
-                                e4.diverging_epoch = e17 = _EpochEndOffset()
-                                e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
+                            if t14 > 127 or n > 127:
+                                t14, n, o = tag_header(d, o - 2)
+                            p15 = o + n
+                            if t14 == 0:
+                                e4.diverging_epoch = e16 = _EpochEndOffset()
+                                e16.epoch, e16.end_offset, t = unpack_iqB(d, o)
                                 o += 13
+                                if t:
+                                    e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e16.unknown_tagged_fields = ()
+                                if o != p15:
+                                    raise wrong_tag_size("DivergingEpoch", o)
+                            elif t14 == 1:
+                                e4.current_leader = e17 = _LeaderIdAndEpoch()
+                                e17.leader_id, e17.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
                                 if t:
                                     e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
-                                if o != p16:
-                                    raise wrong_tag_size("DivergingEpoch", o)
-                            elif t15 == 1:
-                                e4.current_leader = e18 = _LeaderIdAndEpoch()
-                                e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
-                                o += 9
+                                if o != p15:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            elif t14 == 2:
+                                e4.snapshot_id = e18 = _SnapshotId()
+                                e18.end_offset, e18.epoch, t = unpack_qiB(d, o)
+                                o += 13
                                 if t:
                                     e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e18.unknown_tagged_fields = ()
-                                if o != p16:
-                                    raise wrong_tag_size("CurrentLeader", o)
-                            elif t15 == 2:
-                                e4.snapshot_id = e19 = _SnapshotId()
-                                e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
-                                o += 13
-                                if t:
-                                    e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                else:
-                                    e19.unknown_tagged_fields = ()
-                                if o != p16:
+                                if o != p15:
                                     raise wrong_tag_size("SnapshotId", o)
                             else:
-                                if u14 is None:
-                                    e4.unknown_tagged_fields = u14 = []
-                                u14.append((t15, d[o:p16]))
-                                o = p16
+                                if u13 is None:
+                                    e4.unknown_tagged_fields = u13 = []
+                                u13.append((t14, d[o:p15]))
+                                o = p15
                     l3.append(e4)
             t = d[o]
             o += 1
@@ -937,28 +966,28 @@ def _read_v13(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t20 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 
-def _read_v16(d, o, s=None):
+def _read_v16(d, o, s):
     m = _FetchResponse()
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
     o += 11
@@ -995,27 +1024,26 @@ def _read_v16(d, o, s=None):
                         e4.aborted_transactions = l5 = []
                         if n:
                             if s: s(n)
-                            p6 = o + 17 * n
-                            for v8, v9, t in iterate_qqB(d[o:p6]):
-                                if t:
-                                    o += 17 * len(l5)
-                                    for _ in range(n - len(l5)):
-                                        e10 = _AbortedTransaction()
-                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                                        o += 17
-                                        if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                        else:
-                                            e10.unknown_tagged_fields = ()
-                                        l5.append(e10)
-                                    break
-                                e7 = _AbortedTransaction()
-                                e7.producer_id = v8
-                                e7.first_offset = v9
-                                e7.unknown_tagged_fields = ()
-                                l5.append(e7)
-                            else:
-                                o = p6
+                            if n > 4:
+                                for v7, v8, t in iterate_qqB(d[o:o + 17 * n]):
+                                    if t: break
+                                    e6 = _AbortedTransaction()
+                                    e6.producer_id = v7
+                                    e6.first_offset = v8
+                                    e6.unknown_tagged_fields = ()
+                                    l5.append(e6)
+                                o += 17 * len(l5)
+                                n -= len(l5)
+                            if n:
+                                for _ in range(n):
+                                    e9 = _AbortedTransaction()
+                                    e9.producer_id, e9.first_offset, t = unpack_qqB(d, o)
+                                    o += 17
+                                    if t:
+                                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    else:
+                                        e9.unknown_tagged_fields = ()
+                                    l5.append(e9)
                     e4.preferred_read_replica, n = unpack_iB(d, o)
                     o += 4
                     if 0 < n < 128:
@@ -1025,68 +1053,68 @@ def _read_v16(d, o, s=None):
                         o += 1
                     else:
                         e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-                    e4.diverging_epoch = e11 = _EpochEndOffset()
-                    e11.epoch = -1
-                    e11.end_offset = -1
+                    e4.diverging_epoch = e10 = _EpochEndOffset()
+                    e10.epoch = -1
+                    e10.end_offset = -1
+                    e10.unknown_tagged_fields = ()
+                    e4.current_leader = e11 = _LeaderIdAndEpoch()
+                    e11.leader_id = -1
+                    e11.leader_epoch = -1
                     e11.unknown_tagged_fields = ()
-                    e4.current_leader = e12 = _LeaderIdAndEpoch()
-                    e12.leader_id = -1
-                    e12.leader_epoch = -1
+                    e4.snapshot_id = e12 = _SnapshotId()
+                    e12.end_offset = -1
+                    e12.epoch = -1
                     e12.unknown_tagged_fields = ()
-                    e4.snapshot_id = e13 = _SnapshotId()
-                    e13.end_offset = -1
-                    e13.epoch = -1
-                    e13.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     e4.unknown_tagged_fields = ()
                     if t:
-                        u14 = None
+                        u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t15 = d[o]
+                            t14 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t15 > 127 or n > 127:
-                                t15, n, o = tag_header(d, o - 2)
-                            p16 = o + n
-                            if t15 == 0:
-                                e4.diverging_epoch = e17 = _EpochEndOffset()
-                                e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
+                            if t14 > 127 or n > 127:
+                                t14, n, o = tag_header(d, o - 2)
+                            p15 = o + n
+                            if t14 == 0:
+                                e4.diverging_epoch = e16 = _EpochEndOffset()
+                                e16.epoch, e16.end_offset, t = unpack_iqB(d, o)
                                 o += 13
+                                if t:
+                                    e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e16.unknown_tagged_fields = ()
+                                if o != p15:
+                                    raise wrong_tag_size("DivergingEpoch", o)
+                            elif t14 == 1:
+                                e4.current_leader = e17 = _LeaderIdAndEpoch()
+                                e17.leader_id, e17.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
                                 if t:
                                     e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
-                                if o != p16:
-                                    raise wrong_tag_size("DivergingEpoch", o)
-                            elif t15 == 1:
-                                e4.current_leader = e18 = _LeaderIdAndEpoch()
-                                e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
-                                o += 9
+                                if o != p15:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            elif t14 == 2:
+                                e4.snapshot_id = e18 = _SnapshotId()
+                                e18.end_offset, e18.epoch, t = unpack_qiB(d, o)
+                                o += 13
                                 if t:
                                     e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e18.unknown_tagged_fields = ()
-                                if o != p16:
-                                    raise wrong_tag_size("CurrentLeader", o)
-                            elif t15 == 2:
-                                e4.snapshot_id = e19 = _SnapshotId()
-                                e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
-                                o += 13
-                                if t:
-                                    e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                else:
-                                    e19.unknown_tagged_fields = ()
-                                if o != p16:
+                                if o != p15:
                                     raise wrong_tag_size("SnapshotId", o)
                             else:
-                                if u14 is None:
-                                    e4.unknown_tagged_fields = u14 = []
-                                u14.append((t15, d[o:p16]))
-                                o = p16
+                                if u13 is None:
+                                    e4.unknown_tagged_fields = u13 = []
+                                u13.append((t14, d[o:p15]))
+                                o = p15
                     l3.append(e4)
             t = d[o]
             o += 1
@@ -1100,58 +1128,60 @@ def _read_v16(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = None
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t21 = d[o]
+            t20 = d[o]
             n = d[o + 1]
             o += 2
-            if t21 > 127 or n > 127:
-                t21, n, o = tag_header(d, o - 2)
-            p22 = o + n
-            if t21 == 0:
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
-                m.node_endpoints = l23 = []
+                m.node_endpoints = l22 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e24 = _NodeEndpoint()
-                        e24.node_id, n = unpack_iB(d, o)
+                        e23 = _NodeEndpoint()
+                        e23.node_id, k24 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e24.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k24 < 128:
+                            v, e23.port, n = unpack_after_string_iB[k24](d, o)
+                            e23.host = v.decode()
+                            o += k24 + 4
                         else:
-                            e24.host, o = compact_string(d, o + 1, n, "Host")
-                        e24.port, n = unpack_iB(d, o)
-                        o += 4
+                            e23.host, o = compact_string(d, o + 1, k24, "Host")
+                            e23.port, n = unpack_iB(d, o)
+                            o += 4
                         if 0 < n < 128:
-                            e24.rack = d[o + 1:(o := o + n)].decode()
+                            e23.rack = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e24.rack = None
+                            e23.rack = None
                             o += 1
                         else:
-                            e24.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                            e23.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
                         t = d[o]
                         o += 1
                         if t:
-                            e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e24.unknown_tagged_fields = ()
-                        l23.append(e24)
-                if o != p22:
+                            e23.unknown_tagged_fields = ()
+                        l22.append(e23)
+                if o != p21:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                if u20 is None:
-                    m.unknown_tagged_fields = u20 = []
-                u20.append((t21, d[o:p22]))
-                o = p22
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 

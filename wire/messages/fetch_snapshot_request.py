@@ -145,7 +145,7 @@ class FetchSnapshotRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchSnapshotRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotRequest, version, error) from error
         if end != len(data):
@@ -172,7 +172,7 @@ class FetchSnapshotRequest(Message):
 _FetchSnapshotRequest = decoded(FetchSnapshotRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -185,53 +185,53 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 30, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionSnapshot()
-                    e4.replica_directory_id = ZERO_UUID
-                    e4.snapshot_id = e5 = _SnapshotId()
-                    e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
+                    e5 = _PartitionSnapshot()
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.snapshot_id = e6 = _SnapshotId()
+                    e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch, t = unpack_iiqiB(d, o)
                     o += 21
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    e4.position, t = unpack_qB(d, o)
+                        e6.unknown_tagged_fields = ()
+                    e5.position, t = unpack_qB(d, o)
                     o += 9
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
-                        u6 = None
+                        u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t7 = d[o]
+                            t8 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t7 > 127 or n > 127:
-                                t7, n, o = tag_header(d, o - 2)
-                            p8 = o + n
-                            if t7 == 0:
+                            if t8 > 127 or n > 127:
+                                t8, n, o = tag_header(d, o - 2)
+                            p9 = o + n
+                            if t8 == 0:
                                 raise misplaced_tag("ReplicaDirectoryId", o)
                             else:
-                                if u6 is None:
-                                    e4.unknown_tagged_fields = u6 = []
-                                u6.append((t7, d[o:p8]))
-                                o = p8
-                    l3.append(e4)
+                                if u7 is None:
+                                    e5.unknown_tagged_fields = u7 = []
+                                u7.append((t8, d[o:p9]))
+                                o = p9
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -244,18 +244,18 @@ def _read_v0(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u9 = None
+        u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t10 = d[o]
+            t11 = d[o]
             n = d[o + 1]
             o += 2
-            if t10 > 127 or n > 127:
-                t10, n, o = tag_header(d, o - 2)
-            p11 = o + n
-            if t10 == 0:
+            if t11 > 127 or n > 127:
+                t11, n, o = tag_header(d, o - 2)
+            p12 = o + n
+            if t11 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -264,17 +264,17 @@ def _read_v0(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p11:
+                if o != p12:
                     raise wrong_tag_size("ClusterId", o)
             else:
-                if u9 is None:
-                    m.unknown_tagged_fields = u9 = []
-                u9.append((t10, d[o:p11]))
-                o = p11
+                if u10 is None:
+                    m.unknown_tagged_fields = u10 = []
+                u10.append((t11, d[o:p12]))
+                o = p12
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -287,56 +287,56 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 30, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionSnapshot()
-                    e4.snapshot_id = e5 = _SnapshotId()
-                    e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
+                    e5 = _PartitionSnapshot()
+                    e5.snapshot_id = e6 = _SnapshotId()
+                    e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch, t = unpack_iiqiB(d, o)
                     o += 21
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    e4.replica_directory_id = ZERO_UUID
-                    e4.position, t = unpack_qB(d, o)
+                        e6.unknown_tagged_fields = ()
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.position, t = unpack_qB(d, o)
                     o += 9
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
-                        u6 = None
+                        u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t7 = d[o]
+                            t8 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t7 > 127 or n > 127:
-                                t7, n, o = tag_header(d, o - 2)
-                            p8 = o + n
-                            if t7 == 0:
-                                e4.replica_directory_id, = unpack_U(d, o)
+                            if t8 > 127 or n > 127:
+                                t8, n, o = tag_header(d, o - 2)
+                            p9 = o + n
+                            if t8 == 0:
+                                e5.replica_directory_id, = unpack_U(d, o)
                                 o += 16
-                                if o != p8:
+                                if o != p9:
                                     raise wrong_tag_size("ReplicaDirectoryId", o)
                             else:
-                                if u6 is None:
-                                    e4.unknown_tagged_fields = u6 = []
-                                u6.append((t7, d[o:p8]))
-                                o = p8
-                    l3.append(e4)
+                                if u7 is None:
+                                    e5.unknown_tagged_fields = u7 = []
+                                u7.append((t8, d[o:p9]))
+                                o = p9
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -349,18 +349,18 @@ def _read_v1(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u9 = None
+        u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t10 = d[o]
+            t11 = d[o]
             n = d[o + 1]
             o += 2
-            if t10 > 127 or n > 127:
-                t10, n, o = tag_header(d, o - 2)
-            p11 = o + n
-            if t10 == 0:
+            if t11 > 127 or n > 127:
+                t11, n, o = tag_header(d, o - 2)
+            p12 = o + n
+            if t11 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -369,13 +369,13 @@ def _read_v1(d, o, s=None):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p11:
+                if o != p12:
                     raise wrong_tag_size("ClusterId", o)
             else:
-                if u9 is None:
-                    m.unknown_tagged_fields = u9 = []
-                u9.append((t10, d[o:p11]))
-                o = p11
+                if u10 is None:
+                    m.unknown_tagged_fields = u10 = []
+                u10.append((t11, d[o:p12]))
+                o = p12
     return m, o
 
 

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_bytes,
     compact_count,
     compact_string,
@@ -47,6 +48,7 @@ pack_iix = packed("iix").pack
 pack_qq = packed("qq").pack
 pack_qqB = packed("qqB").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ihqiB = packed("ihqiB").unpack_from
@@ -194,7 +196,7 @@ class FetchSnapshotResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchSnapshotResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotResponse, version, error) from error
         if end != len(data):
@@ -221,7 +223,7 @@ class FetchSnapshotResponse(Message):
 _FetchSnapshotResponse = decoded(FetchSnapshotResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _FetchSnapshotResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -235,70 +237,70 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 37, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionSnapshot()
-                    e4.snapshot_id = e5 = _SnapshotId()
-                    e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
+                    e5 = _PartitionSnapshot()
+                    e5.snapshot_id = e6 = _SnapshotId()
+                    e5.index, e5.error_code, e6.end_offset, e6.epoch, t = unpack_ihqiB(d, o)
                     o += 19
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    e4.size, e4.position, n = unpack_qqB(d, o)
+                        e6.unknown_tagged_fields = ()
+                    e5.size, e5.position, n = unpack_qqB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.unaligned_records = d[o + 1:(o := o + n)]
+                        e5.unaligned_records = d[o + 1:(o := o + n)]
                     else:
-                        e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = 0
-                    e6.leader_epoch = 0
-                    e6.unknown_tagged_fields = ()
+                        e5.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
+                    e5.current_leader = e7 = _LeaderIdAndEpoch()
+                    e7.leader_id = 0
+                    e7.leader_epoch = 0
+                    e7.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
-                        u7 = None
+                        u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t8 = d[o]
+                            t9 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t8 > 127 or n > 127:
-                                t8, n, o = tag_header(d, o - 2)
-                            p9 = o + n
-                            if t8 == 0:
-                                e4.current_leader = e10 = _LeaderIdAndEpoch()
-                                e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
+                            if t9 > 127 or n > 127:
+                                t9, n, o = tag_header(d, o - 2)
+                            p10 = o + n
+                            if t9 == 0:
+                                e5.current_leader = e11 = _LeaderIdAndEpoch()
+                                e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
-                                    e10.unknown_tagged_fields = ()
-                                if o != p9:
+                                    e11.unknown_tagged_fields = ()
+                                if o != p10:
                                     raise wrong_tag_size("CurrentLeader", o)
                             else:
-                                if u7 is None:
-                                    e4.unknown_tagged_fields = u7 = []
-                                u7.append((t8, d[o:p9]))
-                                o = p9
-                    l3.append(e4)
+                                if u8 is None:
+                                    e5.unknown_tagged_fields = u8 = []
+                                u8.append((t9, d[o:p10]))
+                                o = p10
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -310,28 +312,28 @@ def _read_v0(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = None
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t12 = d[o]
+            t13 = d[o]
             n = d[o + 1]
             o += 2
-            if t12 > 127 or n > 127:
-                t12, n, o = tag_header(d, o - 2)
-            p13 = o + n
-            if t12 == 0:
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
+            p14 = o + n
+            if t13 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
-                if u11 is None:
-                    m.unknown_tagged_fields = u11 = []
-                u11.append((t12, d[o:p13]))
-                o = p13
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
+                u12.append((t13, d[o:p14]))
+                o = p14
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _FetchSnapshotResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -344,70 +346,70 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 37, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionSnapshot()
-                    e4.snapshot_id = e5 = _SnapshotId()
-                    e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
+                    e5 = _PartitionSnapshot()
+                    e5.snapshot_id = e6 = _SnapshotId()
+                    e5.index, e5.error_code, e6.end_offset, e6.epoch, t = unpack_ihqiB(d, o)
                     o += 19
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    e4.size, e4.position, n = unpack_qqB(d, o)
+                        e6.unknown_tagged_fields = ()
+                    e5.size, e5.position, n = unpack_qqB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.unaligned_records = d[o + 1:(o := o + n)]
+                        e5.unaligned_records = d[o + 1:(o := o + n)]
                     else:
-                        e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = 0
-                    e6.leader_epoch = 0
-                    e6.unknown_tagged_fields = ()
+                        e5.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
+                    e5.current_leader = e7 = _LeaderIdAndEpoch()
+                    e7.leader_id = 0
+                    e7.leader_epoch = 0
+                    e7.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
-                        u7 = None
+                        u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t8 = d[o]
+                            t9 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t8 > 127 or n > 127:
-                                t8, n, o = tag_header(d, o - 2)
-                            p9 = o + n
-                            if t8 == 0:
-                                e4.current_leader = e10 = _LeaderIdAndEpoch()
-                                e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
+                            if t9 > 127 or n > 127:
+                                t9, n, o = tag_header(d, o - 2)
+                            p10 = o + n
+                            if t9 == 0:
+                                e5.current_leader = e11 = _LeaderIdAndEpoch()
+                                e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
-                                    e10.unknown_tagged_fields = ()
-                                if o != p9:
+                                    e11.unknown_tagged_fields = ()
+                                if o != p10:
                                     raise wrong_tag_size("CurrentLeader", o)
                             else:
-                                if u7 is None:
-                                    e4.unknown_tagged_fields = u7 = []
-                                u7.append((t8, d[o:p9]))
-                                o = p9
-                    l3.append(e4)
+                                if u8 is None:
+                                    e5.unknown_tagged_fields = u8 = []
+                                u8.append((t9, d[o:p10]))
+                                o = p10
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -420,49 +422,51 @@ def _read_v1(d, o, s=None):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = None
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t12 = d[o]
+            t13 = d[o]
             n = d[o + 1]
             o += 2
-            if t12 > 127 or n > 127:
-                t12, n, o = tag_header(d, o - 2)
-            p13 = o + n
-            if t12 == 0:
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
+            p14 = o + n
+            if t13 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
-                m.node_endpoints = l14 = []
+                m.node_endpoints = l15 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e15 = _NodeEndpoint()
-                        e15.node_id, n = unpack_iB(d, o)
+                        e16 = _NodeEndpoint()
+                        e16.node_id, k17 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e15.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k17 < 128:
+                            v, e16.port, t = unpack_after_string_HB[k17](d, o)
+                            e16.host = v.decode()
+                            o += k17 + 3
                         else:
-                            e15.host, o = compact_string(d, o + 1, n, "Host")
-                        e15.port, t = unpack_HB(d, o)
-                        o += 3
+                            e16.host, o = compact_string(d, o + 1, k17, "Host")
+                            e16.port, t = unpack_HB(d, o)
+                            o += 3
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        l14.append(e15)
-                if o != p13:
+                            e16.unknown_tagged_fields = ()
+                        l15.append(e16)
+                if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                if u11 is None:
-                    m.unknown_tagged_fields = u11 = []
-                u11.append((t12, d[o:p13]))
-                o = p13
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
+                u12.append((t13, d[o:p14]))
+                o = p14
     return m, o
 
 

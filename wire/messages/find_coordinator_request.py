@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -35,6 +36,7 @@ pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bx = packed("bx").pack
 pack_h = packed("h").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_b = packed("b").unpack_from
 unpack_bB = packed("bB").unpack_from
 unpack_h = packed("h").unpack_from
@@ -67,7 +69,7 @@ class FindCoordinatorRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FindCoordinatorRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorRequest, version, error) from error
         if end != len(data):
@@ -94,7 +96,7 @@ class FindCoordinatorRequest(Message):
 _FindCoordinatorRequest = decoded(FindCoordinatorRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _FindCoordinatorRequest()
     m.key_type = 0
     m.coordinator_keys = []
@@ -108,7 +110,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     n, = unpack_h(d, o)
@@ -123,16 +125,18 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
-    n = d[o]
-    if 0 < n < 128:
-        m.key = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.key_type, t = unpack_after_string_bB[k1](d, o)
+        m.key = v.decode()
+        o += k1 + 2
     else:
-        m.key, o = compact_string(d, o + 1, n, "Key")
-    m.key_type, t = unpack_bB(d, o)
-    o += 2
+        m.key, o = compact_string(d, o + 1, k1, "Key")
+        m.key_type, t = unpack_bB(d, o)
+        o += 2
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
@@ -140,7 +144,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _FindCoordinatorRequest()
     m.key = ""
     m.key_type, n = unpack_bB(d, o)
@@ -152,11 +156,11 @@ def _read_v4(d, o, s=None):
     m.coordinator_keys = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "CoordinatorKeys")
+            v2, o = compact_string(d, o + 1, k3, "CoordinatorKeys")
         l1.append(v2)
     t = d[o]
     o += 1

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -37,6 +38,8 @@ pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
 pack_ix = packed("ix").pack
+unpack_after_string_iB = after_strings("iB")
+unpack_after_string_ihB = after_strings("ihB")
 unpack_hih = packed("hih").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -107,7 +110,7 @@ class FindCoordinatorResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FindCoordinatorResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorResponse, version, error) from error
         if end != len(data):
@@ -134,7 +137,7 @@ class FindCoordinatorResponse(Message):
 _FindCoordinatorResponse = decoded(FindCoordinatorResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _FindCoordinatorResponse()
     m.throttle_time_ms = 0
     m.error_message = ""
@@ -151,7 +154,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
@@ -172,7 +175,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -184,14 +187,16 @@ def _read_v3(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    m.node_id, n = unpack_iB(d, o)
+    m.node_id, k1 = unpack_iB(d, o)
     o += 4
-    if 0 < n < 128:
-        m.host = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.port, t = unpack_after_string_iB[k1](d, o)
+        m.host = v.decode()
+        o += k1 + 5
     else:
-        m.host, o = compact_string(d, o + 1, n, "Host")
-    m.port, t = unpack_iB(d, o)
-    o += 5
+        m.host, o = compact_string(d, o + 1, k1, "Host")
+        m.port, t = unpack_iB(d, o)
+        o += 5
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
@@ -199,7 +204,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _FindCoordinatorResponse()
     m.error_code = 0
     m.error_message = ""
@@ -217,19 +222,23 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _Coordinator()
-            n = d[o]
-            if 0 < n < 128:
-                e2.key = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.node_id, k4 = unpack_after_string_iB[k3](d, o)
+                e2.key = v.decode()
+                o += k3 + 4
             else:
-                e2.key, o = compact_string(d, o + 1, n, "Key")
-            e2.node_id, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.key, o = compact_string(d, o + 1, k3, "Key")
+                e2.node_id, k4 = unpack_iB(d, o)
+                o += 4
+            if 0 < k4 < 128:
+                v, e2.port, e2.error_code, n = unpack_after_string_ihB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 6
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.error_code, n = unpack_ihB(d, o)
-            o += 6
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.error_code, n = unpack_ihB(d, o)
+                o += 6
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:

@@ -52,7 +52,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> GetTelemetrySubscriptionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsRequest, version, error) from error
         if end != len(data):
@@ -79,7 +79,7 @@ class GetTelemetrySubscriptionsRequest(Message):
 _GetTelemetrySubscriptionsRequest = decoded(GetTelemetrySubscriptionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _GetTelemetrySubscriptionsRequest()
     m.client_instance_id, t = unpack_UB(d, o)
     o += 17

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -38,6 +39,7 @@ pack_iioB = packed("iioB").pack
 unpack_all_b = UNPACKERS["b"]
 unpack_ihUiB = packed("ihUiB").unpack_from
 unpack_iioB = packed("iioB").unpack_from
+unpack_short_b = short_arrays("b")
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -78,7 +80,7 @@ class GetTelemetrySubscriptionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> GetTelemetrySubscriptionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsResponse, version, error) from error
         if end != len(data):
@@ -105,13 +107,13 @@ class GetTelemetrySubscriptionsResponse(Message):
 _GetTelemetrySubscriptionsResponse = decoded(GetTelemetrySubscriptionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _GetTelemetrySubscriptionsResponse()
     m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n = unpack_ihUiB(d, o)
     o += 27
     if 1 < n < 128:
         if s: s(n - 1)
-        m.accepted_compression_types = [*unpack_all_b[n - 1](d, o)]
+        m.accepted_compression_types = [*unpack_short_b[n](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.accepted_compression_types = []
@@ -129,11 +131,11 @@ def _read_v0(d, o, s=None):
     m.requested_metrics = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "RequestedMetrics")
+            v2, o = compact_string(d, o + 1, k3, "RequestedMetrics")
         l1.append(v2)
     t = d[o]
     o += 1

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     inexpressible,
     no_tags,
@@ -33,6 +34,7 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ih = packed("ih").unpack_from
@@ -67,7 +69,7 @@ class HeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> HeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatRequest, version, error) from error
         if end != len(data):
@@ -94,7 +96,7 @@ class HeartbeatRequest(Message):
 _HeartbeatRequest = decoded(HeartbeatRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _HeartbeatRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -113,7 +115,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _HeartbeatRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -137,19 +139,21 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _HeartbeatRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.generation_id, k2 = unpack_after_string_iB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 4
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.generation_id, n = unpack_iB(d, o)
-    o += 4
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.generation_id, k2 = unpack_iB(d, o)
+        o += 4
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()

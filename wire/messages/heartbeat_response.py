@@ -53,7 +53,7 @@ class HeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> HeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatResponse, version, error) from error
         if end != len(data):
@@ -80,7 +80,7 @@ class HeartbeatResponse(Message):
 _HeartbeatResponse = decoded(HeartbeatResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _HeartbeatResponse()
     m.throttle_time_ms = 0
     m.unknown_tagged_fields = ()
@@ -89,7 +89,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _HeartbeatResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
@@ -97,7 +97,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _HeartbeatResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7

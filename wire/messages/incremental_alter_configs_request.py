@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -39,6 +40,7 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
 unpack_h = packed("h").unpack_from
@@ -116,7 +118,7 @@ class IncrementalAlterConfigsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> IncrementalAlterConfigsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsRequest, version, error) from error
         if end != len(data):
@@ -143,7 +145,7 @@ class IncrementalAlterConfigsRequest(Message):
 _IncrementalAlterConfigsRequest = decoded(IncrementalAlterConfigsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _IncrementalAlterConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -197,7 +199,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _IncrementalAlterConfigsRequest()
     n = d[o]
     o += 1
@@ -210,44 +212,46 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _AlterConfigsResource()
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 4, "Configs")
-            e2.configs = l3 = []
+            e2.configs = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _AlterableConfig()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _AlterableConfig()
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        v, e5.config_operation, n = unpack_after_string_bB[k6](d, o)
+                        e5.name = v.decode()
+                        o += k6 + 1
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
-                    e4.config_operation, n = unpack_bB(d, o)
-                    o += 1
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
+                        e5.config_operation, n = unpack_bB(d, o)
+                        o += 1
                     if 0 < n < 128:
-                        e4.value = d[o + 1:(o := o + n)].decode()
+                        e5.value = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.value = None
+                        e5.value = None
                         o += 1
                     else:
-                        e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e5.value, o = nullable_compact_string(d, o + 1, n, "Value")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:

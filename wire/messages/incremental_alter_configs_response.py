@@ -94,7 +94,7 @@ class IncrementalAlterConfigsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> IncrementalAlterConfigsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsResponse, version, error) from error
         if end != len(data):
@@ -121,7 +121,7 @@ class IncrementalAlterConfigsResponse(Message):
 _IncrementalAlterConfigsResponse = decoded(IncrementalAlterConfigsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -153,7 +153,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -175,12 +175,12 @@ def _read_v1(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e2.resource_type, n = unpack_bB(d, o)
+            e2.resource_type, k3 = unpack_bB(d, o)
             o += 1
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             t = d[o]
             o += 1
             if t:

@@ -75,7 +75,7 @@ class InitProducerIdRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitProducerIdRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdRequest, version, error) from error
         if end != len(data):
@@ -102,7 +102,7 @@ class InitProducerIdRequest(Message):
 _InitProducerIdRequest = decoded(InitProducerIdRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -120,7 +120,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -143,7 +143,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _InitProducerIdRequest()
     m.enable2_pc = False
     m.keep_prepared_txn = False
@@ -164,7 +164,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _InitProducerIdRequest()
     n = d[o]
     if 0 < n < 128:

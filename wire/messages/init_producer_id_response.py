@@ -63,7 +63,7 @@ class InitProducerIdResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitProducerIdResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdResponse, version, error) from error
         if end != len(data):
@@ -90,7 +90,7 @@ class InitProducerIdResponse(Message):
 _InitProducerIdResponse = decoded(InitProducerIdResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
@@ -100,7 +100,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
@@ -113,7 +113,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _InitProducerIdResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch, t = unpack_ihqhqhB(d, o)
     o += 27

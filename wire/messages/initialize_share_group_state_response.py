@@ -100,7 +100,7 @@ class InitializeShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitializeShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(InitializeShareGroupStateResponse, version, error) from error
         if end != len(data):
@@ -127,7 +127,7 @@ class InitializeShareGroupStateResponse(Message):
 _InitializeShareGroupStateResponse = decoded(InitializeShareGroupStateResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _InitializeShareGroupStateResponse()
     n = d[o]
     o += 1

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_bytes,
     compact_count,
@@ -40,6 +41,7 @@ pack_ih = packed("ih").pack
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_iih = packed("iih").pack
+unpack_after_string_iiB = after_strings("iiB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_ih = packed("ih").unpack_from
@@ -104,7 +106,7 @@ class JoinGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> JoinGroupRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupRequest, version, error) from error
         if end != len(data):
@@ -131,7 +133,7 @@ class JoinGroupRequest(Message):
 _JoinGroupRequest = decoded(JoinGroupRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _JoinGroupRequest()
     m.rebalance_timeout_ms = -1
     m.group_instance_id = None
@@ -184,7 +186,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _JoinGroupRequest()
     m.group_instance_id = None
     m.reason = None
@@ -236,7 +238,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _JoinGroupRequest()
     m.reason = None
     n, = unpack_h(d, o)
@@ -293,20 +295,22 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _JoinGroupRequest()
     m.reason = None
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.session_timeout_ms, m.rebalance_timeout_ms, k2 = unpack_after_string_iiB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 8
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.session_timeout_ms, m.rebalance_timeout_ms, n = unpack_iiB(d, o)
-    o += 8
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.session_timeout_ms, m.rebalance_timeout_ms, k2 = unpack_iiB(d, o)
+        o += 8
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -315,39 +319,39 @@ def _read_v6(d, o, s=None):
         o += 1
     else:
         m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-    n = d[o]
-    if 0 < n < 128:
-        m.protocol_type = d[o + 1:(o := o + n)].decode()
+    k3 = d[o]
+    if 0 < k3 < 128:
+        m.protocol_type = d[o + 1:(o := o + k3)].decode()
     else:
-        m.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+        m.protocol_type, o = compact_string(d, o + 1, k3, "ProtocolType")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Protocols")
-    m.protocols = l1 = []
+    m.protocols = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _JoinGroupRequestProtocol()
+            e5 = _JoinGroupRequestProtocol()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e5.name = d[o + 1:(o := o + k6)].decode()
+            else:
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
             n = d[o]
             if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+                e5.metadata = d[o + 1:(o := o + n)]
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.metadata = d[o + 1:(o := o + n)]
-            else:
-                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+                e5.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -357,19 +361,21 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _JoinGroupRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.session_timeout_ms, m.rebalance_timeout_ms, k2 = unpack_after_string_iiB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 8
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.session_timeout_ms, m.rebalance_timeout_ms, n = unpack_iiB(d, o)
-    o += 8
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.session_timeout_ms, m.rebalance_timeout_ms, k2 = unpack_iiB(d, o)
+        o += 8
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -378,39 +384,39 @@ def _read_v8(d, o, s=None):
         o += 1
     else:
         m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-    n = d[o]
-    if 0 < n < 128:
-        m.protocol_type = d[o + 1:(o := o + n)].decode()
+    k3 = d[o]
+    if 0 < k3 < 128:
+        m.protocol_type = d[o + 1:(o := o + k3)].decode()
     else:
-        m.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+        m.protocol_type, o = compact_string(d, o + 1, k3, "ProtocolType")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Protocols")
-    m.protocols = l1 = []
+    m.protocols = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _JoinGroupRequestProtocol()
+            e5 = _JoinGroupRequestProtocol()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e5.name = d[o + 1:(o := o + k6)].decode()
+            else:
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
             n = d[o]
             if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+                e5.metadata = d[o + 1:(o := o + n)]
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.metadata = d[o + 1:(o := o + n)]
-            else:
-                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+                e5.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     n = d[o]
     if 0 < n < 128:
         m.reason = d[o + 1:(o := o + n)].decode()

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_bytes,
     compact_count,
@@ -40,6 +41,7 @@ pack_ihiB = packed("ihiB").pack
 pack_ihih = packed("ihih").pack
 pack_o = packed("o").pack
 pack_oB = packed("oB").pack
+unpack_after_string_oB = after_strings("oB")
 unpack_h = packed("h").unpack_from
 unpack_hih = packed("hih").unpack_from
 unpack_i = packed("i").unpack_from
@@ -108,7 +110,7 @@ class JoinGroupResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> JoinGroupResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupResponse, version, error) from error
         if end != len(data):
@@ -135,7 +137,7 @@ class JoinGroupResponse(Message):
 _JoinGroupResponse = decoded(JoinGroupResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _JoinGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -189,7 +191,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -242,7 +244,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -300,62 +302,62 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
-    m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
+    m.throttle_time_ms, m.error_code, m.generation_id, k1 = unpack_ihiB(d, o)
     o += 10
-    if 0 < n < 128:
-        m.protocol_name = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        m.protocol_name = d[o + 1:(o := o + k1)].decode()
     else:
-        m.protocol_name, o = compact_string(d, o + 1, n, "ProtocolName")
-    n = d[o]
-    if 0 < n < 128:
-        m.leader = d[o + 1:(o := o + n)].decode()
+        m.protocol_name, o = compact_string(d, o + 1, k1, "ProtocolName")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.leader = d[o + 1:(o := o + k2)].decode()
     else:
-        m.leader, o = compact_string(d, o + 1, n, "Leader")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.leader, o = compact_string(d, o + 1, k2, "Leader")
+    k3 = d[o]
+    if 0 < k3 < 128:
+        m.member_id = d[o + 1:(o := o + k3)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k3, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 4, "Members")
-    m.members = l1 = []
+    m.members = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            e5 = _JoinGroupResponseMember()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e5.member_id = d[o + 1:(o := o + k6)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e5.member_id, o = compact_string(d, o + 1, k6, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e5.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.group_instance_id = None
+                e5.group_instance_id = None
                 o += 1
             else:
-                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e5.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
             if 0 < n < 128:
-                e2.metadata = d[o + 1:(o := o + n)]
+                e5.metadata = d[o + 1:(o := o + n)]
             else:
-                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+                e5.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -365,7 +367,7 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _JoinGroupResponse()
     m.skip_assignment = False
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
@@ -385,52 +387,52 @@ def _read_v7(d, o, s=None):
         o += 1
     else:
         m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
-    n = d[o]
-    if 0 < n < 128:
-        m.leader = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.leader = d[o + 1:(o := o + k1)].decode()
     else:
-        m.leader, o = compact_string(d, o + 1, n, "Leader")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.leader, o = compact_string(d, o + 1, k1, "Leader")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 4, "Members")
-    m.members = l1 = []
+    m.members = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            e4 = _JoinGroupResponseMember()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e4.member_id = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, k5, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.group_instance_id = None
+                e4.group_instance_id = None
                 o += 1
             else:
-                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
             if 0 < n < 128:
-                e2.metadata = d[o + 1:(o := o + n)]
+                e4.metadata = d[o + 1:(o := o + n)]
             else:
-                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+                e4.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:
@@ -440,7 +442,7 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _JoinGroupResponse()
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
     o += 10
@@ -459,53 +461,55 @@ def _read_v9(d, o, s=None):
         o += 1
     else:
         m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
-    n = d[o]
-    if 0 < n < 128:
-        m.leader = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.skip_assignment, k2 = unpack_after_string_oB[k1](d, o)
+        m.leader = v.decode()
+        o += k1 + 1
     else:
-        m.leader, o = compact_string(d, o + 1, n, "Leader")
-    m.skip_assignment, n = unpack_oB(d, o)
-    o += 1
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.leader, o = compact_string(d, o + 1, k1, "Leader")
+        m.skip_assignment, k2 = unpack_oB(d, o)
+        o += 1
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 4, "Members")
-    m.members = l1 = []
+    m.members = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            e4 = _JoinGroupResponseMember()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e4.member_id = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, k5, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.group_instance_id = None
+                e4.group_instance_id = None
                 o += 1
             else:
-                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
             if 0 < n < 128:
-                e2.metadata = d[o + 1:(o := o + n)]
+                e4.metadata = d[o + 1:(o := o + n)]
             else:
-                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+                e4.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

@@ -88,7 +88,7 @@ class LeaveGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> LeaveGroupRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupRequest, version, error) from error
         if end != len(data):
@@ -115,7 +115,7 @@ class LeaveGroupRequest(Message):
 _LeaveGroupRequest = decoded(LeaveGroupRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _LeaveGroupRequest()
     m.members = []
     n, = unpack_h(d, o)
@@ -134,7 +134,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n, = unpack_h(d, o)
@@ -174,46 +174,46 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _LeaveGroupRequest()
     m.member_id = ""
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Members")
-    m.members = l1 = []
+    m.members = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _MemberIdentity()
-            e2.reason = None
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            e3 = _MemberIdentity()
+            e3.reason = None
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.member_id = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e3.member_id, o = compact_string(d, o + 1, k4, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e3.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.group_instance_id = None
+                e3.group_instance_id = None
                 o += 1
             else:
-                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e3.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:
@@ -223,53 +223,53 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _LeaveGroupRequest()
     m.member_id = ""
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 4, "Members")
-    m.members = l1 = []
+    m.members = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _MemberIdentity()
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            e3 = _MemberIdentity()
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e3.member_id = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e3.member_id, o = compact_string(d, o + 1, k4, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e3.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.group_instance_id = None
+                e3.group_instance_id = None
                 o += 1
             else:
-                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e3.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
             if 0 < n < 128:
-                e2.reason = d[o + 1:(o := o + n)].decode()
+                e3.reason = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e2.reason = None
+                e3.reason = None
                 o += 1
             else:
-                e2.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
+                e3.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:

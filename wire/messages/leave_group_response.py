@@ -91,7 +91,7 @@ class LeaveGroupResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> LeaveGroupResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupResponse, version, error) from error
         if end != len(data):
@@ -118,7 +118,7 @@ class LeaveGroupResponse(Message):
 _LeaveGroupResponse = decoded(LeaveGroupResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _LeaveGroupResponse()
     m.throttle_time_ms = 0
     m.members = []
@@ -128,7 +128,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _LeaveGroupResponse()
     m.members = []
     m.unknown_tagged_fields = ()
@@ -137,7 +137,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _LeaveGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -171,7 +171,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _LeaveGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -184,11 +184,11 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MemberResponse()
-            n = d[o]
-            if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.member_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e2.member_id, o = compact_string(d, o + 1, k3, "MemberId")
             n = d[o]
             if 0 < n < 128:
                 e2.group_instance_id = d[o + 1:(o := o + n)].decode()

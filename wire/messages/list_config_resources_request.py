@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     compact_count,
     inexpressible,
     read_tags,
+    short_arrays,
     write_tags,
     write_uvarint,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 pack_all_b = PACKERS["b"]
 unpack_all_b = UNPACKERS["b"]
+unpack_short_b = short_arrays("b")
 
 
 class ListConfigResourcesRequest(Message):
@@ -55,7 +57,7 @@ class ListConfigResourcesRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListConfigResourcesRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesRequest, version, error) from error
         if end != len(data):
@@ -82,7 +84,7 @@ class ListConfigResourcesRequest(Message):
 _ListConfigResourcesRequest = decoded(ListConfigResourcesRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListConfigResourcesRequest()
     m.resource_types = []
     t = d[o]
@@ -94,13 +96,13 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListConfigResourcesRequest()
     n = d[o]
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.resource_types = [*unpack_all_b[n - 1](d, o)]
+        m.resource_types = [*unpack_short_b[n](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.resource_types = []

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     packed,
@@ -30,6 +31,7 @@ pack_b = packed("b").pack
 pack_bx = packed("bx").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 
@@ -80,7 +82,7 @@ class ListConfigResourcesResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListConfigResourcesResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesResponse, version, error) from error
         if end != len(data):
@@ -107,7 +109,7 @@ class ListConfigResourcesResponse(Message):
 _ListConfigResourcesResponse = decoded(ListConfigResourcesResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -121,11 +123,11 @@ def _read_v0(d, o, s=None):
         for _ in range(n):
             e2 = _ConfigResource()
             e2.resource_type = 16
-            n = d[o]
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.resource_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
             t = d[o]
             o += 1
             if t:
@@ -142,7 +144,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -155,13 +157,15 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ConfigResource()
-            n = d[o]
-            if 0 < n < 128:
-                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.resource_type, t = unpack_after_string_bB[k3](d, o)
+                e2.resource_name = v.decode()
+                o += k3 + 2
             else:
-                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-            e2.resource_type, t = unpack_bB(d, o)
-            o += 2
+                e2.resource_name, o = compact_string(d, o + 1, k3, "ResourceName")
+                e2.resource_type, t = unpack_bB(d, o)
+                o += 2
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:

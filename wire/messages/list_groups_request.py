@@ -56,7 +56,7 @@ class ListGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListGroupsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListGroupsRequest, version, error) from error
         if end != len(data):
@@ -83,7 +83,7 @@ class ListGroupsRequest(Message):
 _ListGroupsRequest = decoded(ListGroupsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
@@ -91,7 +91,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
@@ -104,7 +104,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _ListGroupsRequest()
     m.types_filter = []
     n = d[o]
@@ -116,11 +116,11 @@ def _read_v4(d, o, s=None):
     m.states_filter = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "StatesFilter")
+            v2, o = compact_string(d, o + 1, k3, "StatesFilter")
         l1.append(v2)
     t = d[o]
     o += 1
@@ -131,7 +131,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _ListGroupsRequest()
     n = d[o]
     o += 1
@@ -142,11 +142,11 @@ def _read_v5(d, o, s=None):
     m.states_filter = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "StatesFilter")
+            v2, o = compact_string(d, o + 1, k3, "StatesFilter")
         l1.append(v2)
     n = d[o]
     o += 1
@@ -154,15 +154,15 @@ def _read_v5(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 1, "TypesFilter")
-    m.types_filter = l3 = []
+    m.types_filter = l4 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v4 = d[o + 1:(o := o + n)].decode()
+        k6 = d[o]
+        if 0 < k6 < 128:
+            v5 = d[o + 1:(o := o + k6)].decode()
         else:
-            v4, o = compact_string(d, o + 1, n, "TypesFilter")
-        l3.append(v4)
+            v5, o = compact_string(d, o + 1, k6, "TypesFilter")
+        l4.append(v5)
     t = d[o]
     o += 1
     if t:

@@ -90,7 +90,7 @@ class ListGroupsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListGroupsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListGroupsResponse, version, error) from error
         if end != len(data):
@@ -117,7 +117,7 @@ class ListGroupsResponse(Message):
 _ListGroupsResponse = decoded(ListGroupsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListGroupsResponse()
     m.throttle_time_ms = 0
     m.error_code, n = unpack_hi(d, o)
@@ -152,7 +152,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListGroupsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -186,7 +186,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ListGroupsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -201,16 +201,16 @@ def _read_v3(d, o, s=None):
             e2 = _ListedGroup()
             e2.group_state = ""
             e2.group_type = ""
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.protocol_type = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+                e2.protocol_type, o = compact_string(d, o + 1, k4, "ProtocolType")
             t = d[o]
             o += 1
             if t:
@@ -227,7 +227,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _ListGroupsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -241,21 +241,21 @@ def _read_v4(d, o, s=None):
         for _ in range(n):
             e2 = _ListedGroup()
             e2.group_type = ""
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.protocol_type = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.protocol_type, o = compact_string(d, o + 1, k4, "ProtocolType")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e2.group_state = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
+                e2.group_state, o = compact_string(d, o + 1, k5, "GroupState")
             t = d[o]
             o += 1
             if t:
@@ -272,7 +272,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _ListGroupsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -285,26 +285,26 @@ def _read_v5(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ListedGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                e2.protocol_type = d[o + 1:(o := o + k4)].decode()
             else:
-                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.protocol_type, o = compact_string(d, o + 1, k4, "ProtocolType")
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e2.group_state = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_type = d[o + 1:(o := o + n)].decode()
+                e2.group_state, o = compact_string(d, o + 1, k5, "GroupState")
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e2.group_type = d[o + 1:(o := o + k6)].decode()
             else:
-                e2.group_type, o = compact_string(d, o + 1, n, "GroupType")
+                e2.group_type, o = compact_string(d, o + 1, k6, "GroupType")
             t = d[o]
             o += 1
             if t:

@@ -51,7 +51,9 @@ unpack_iB = packed("iB").unpack_from
 unpack_ibB = packed("ibB").unpack_from
 unpack_ibi = packed("ibi").unpack_from
 unpack_ii = packed("ii").unpack_from
+unpack_iiq = packed("iiq").unpack_from
 unpack_iiqB = packed("iiqB").unpack_from
+unpack_iq = packed("iq").unpack_from
 
 
 class ListOffsetsPartition(Struct):
@@ -125,7 +127,7 @@ class ListOffsetsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListOffsetsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsRequest, version, error) from error
         if end != len(data):
@@ -152,7 +154,7 @@ class ListOffsetsRequest(Message):
 _ListOffsetsRequest = decoded(ListOffsetsRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListOffsetsRequest()
     m.isolation_level = 0
     m.timeout_ms = 0
@@ -184,23 +186,31 @@ def _read_v1(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7 in iterate_iq(d[o:p4]):
-                            e5 = _ListOffsetsPartition()
-                            e5.current_leader_epoch = -1
-                            e5.partition_index = v6
-                            e5.timestamp = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_iq(d[o:o + 12 * n]):
+                                e4 = _ListOffsetsPartition()
+                                e4.current_leader_epoch = -1
+                                e4.partition_index = v5
+                                e4.timestamp = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _ListOffsetsPartition()
+                                e7.current_leader_epoch = -1
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.timestamp = unpack_iq(d, o)
+                                o += 12
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -231,23 +241,31 @@ def _read_v2(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7 in iterate_iq(d[o:p4]):
-                            e5 = _ListOffsetsPartition()
-                            e5.current_leader_epoch = -1
-                            e5.partition_index = v6
-                            e5.timestamp = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_iq(d[o:o + 12 * n]):
+                                e4 = _ListOffsetsPartition()
+                                e4.current_leader_epoch = -1
+                                e4.partition_index = v5
+                                e4.timestamp = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _ListOffsetsPartition()
+                                e7.current_leader_epoch = -1
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.timestamp = unpack_iq(d, o)
+                                o += 12
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -278,23 +296,30 @@ def _read_v4(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 16 * n
-                        for v6, v7, v8 in iterate_iiq(d[o:p4]):
-                            e5 = _ListOffsetsPartition()
-                            e5.partition_index = v6
-                            e5.current_leader_epoch = v7
-                            e5.timestamp = v8
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7 in iterate_iiq(d[o:o + 16 * n]):
+                                e4 = _ListOffsetsPartition()
+                                e4.partition_index = v5
+                                e4.current_leader_epoch = v6
+                                e4.timestamp = v7
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 16 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e8 = _ListOffsetsPartition()
+                                e8.unknown_tagged_fields = ()
+                                e8.partition_index, e8.current_leader_epoch, e8.timestamp = unpack_iiq(d, o)
+                                o += 16
+                                l3.append(e8)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
@@ -308,42 +333,41 @@ def _read_v6(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 17, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 17 * n
-                for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
-                    if t:
-                        o += 17 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e9 = _ListOffsetsPartition()
-                            e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
-                            o += 17
-                            if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e9.unknown_tagged_fields = ()
-                            l3.append(e9)
-                        break
-                    e5 = _ListOffsetsPartition()
-                    e5.partition_index = v6
-                    e5.current_leader_epoch = v7
-                    e5.timestamp = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, t in iterate_iiqB(d[o:o + 17 * n]):
+                        if t: break
+                        e5 = _ListOffsetsPartition()
+                        e5.partition_index = v6
+                        e5.current_leader_epoch = v7
+                        e5.timestamp = v8
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 17 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e9 = _ListOffsetsPartition()
+                        e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                        o += 17
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l4.append(e9)
             t = d[o]
             o += 1
             if t:
@@ -360,7 +384,7 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _ListOffsetsRequest()
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
     o += 6
@@ -373,42 +397,41 @@ def _read_v10(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 17, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 17 * n
-                for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
-                    if t:
-                        o += 17 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e9 = _ListOffsetsPartition()
-                            e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
-                            o += 17
-                            if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e9.unknown_tagged_fields = ()
-                            l3.append(e9)
-                        break
-                    e5 = _ListOffsetsPartition()
-                    e5.partition_index = v6
-                    e5.current_leader_epoch = v7
-                    e5.timestamp = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, t in iterate_iiqB(d[o:o + 17 * n]):
+                        if t: break
+                        e5 = _ListOffsetsPartition()
+                        e5.partition_index = v6
+                        e5.current_leader_epoch = v7
+                        e5.timestamp = v8
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 17 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e9 = _ListOffsetsPartition()
+                        e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                        o += 17
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l4.append(e9)
             t = d[o]
             o += 1
             if t:

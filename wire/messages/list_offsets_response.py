@@ -43,6 +43,8 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_ihqq = packed("ihqq").unpack_from
+unpack_ihqqi = packed("ihqqi").unpack_from
 unpack_ihqqiB = packed("ihqqiB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -117,7 +119,7 @@ class ListOffsetsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListOffsetsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsResponse, version, error) from error
         if end != len(data):
@@ -144,7 +146,7 @@ class ListOffsetsResponse(Message):
 _ListOffsetsResponse = decoded(ListOffsetsResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListOffsetsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -175,25 +177,33 @@ def _read_v1(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 22 * n
-                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                            e5 = _ListOffsetsPartitionResponse()
-                            e5.leader_epoch = -1
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.timestamp = v8
-                            e5.offset = v9
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
+                                e4 = _ListOffsetsPartitionResponse()
+                                e4.leader_epoch = -1
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.timestamp = v7
+                                e4.offset = v8
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 22 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e9 = _ListOffsetsPartitionResponse()
+                                e9.leader_epoch = -1
+                                e9.unknown_tagged_fields = ()
+                                e9.partition_index, e9.error_code, e9.timestamp, e9.offset = unpack_ihqq(d, o)
+                                o += 22
+                                l3.append(e9)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -223,25 +233,33 @@ def _read_v2(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 22 * n
-                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                            e5 = _ListOffsetsPartitionResponse()
-                            e5.leader_epoch = -1
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.timestamp = v8
-                            e5.offset = v9
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
+                                e4 = _ListOffsetsPartitionResponse()
+                                e4.leader_epoch = -1
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.timestamp = v7
+                                e4.offset = v8
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 22 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e9 = _ListOffsetsPartitionResponse()
+                                e9.leader_epoch = -1
+                                e9.unknown_tagged_fields = ()
+                                e9.partition_index, e9.error_code, e9.timestamp, e9.offset = unpack_ihqq(d, o)
+                                o += 22
+                                l3.append(e9)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -271,25 +289,32 @@ def _read_v4(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 26 * n
-                        for v6, v7, v8, v9, v10 in iterate_ihqqi(d[o:p4]):
-                            e5 = _ListOffsetsPartitionResponse()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.timestamp = v8
-                            e5.offset = v9
-                            e5.leader_epoch = v10
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8, v9 in iterate_ihqqi(d[o:o + 26 * n]):
+                                e4 = _ListOffsetsPartitionResponse()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.timestamp = v7
+                                e4.offset = v8
+                                e4.leader_epoch = v9
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 26 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e10 = _ListOffsetsPartitionResponse()
+                                e10.unknown_tagged_fields = ()
+                                e10.partition_index, e10.error_code, e10.timestamp, e10.offset, e10.leader_epoch = unpack_ihqqi(d, o)
+                                o += 26
+                                l3.append(e10)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -302,44 +327,43 @@ def _read_v6(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopicResponse()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 27, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 27 * n
-                for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:p4]):
-                    if t:
-                        o += 27 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e11 = _ListOffsetsPartitionResponse()
-                            e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
-                            o += 27
-                            if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e11.unknown_tagged_fields = ()
-                            l3.append(e11)
-                        break
-                    e5 = _ListOffsetsPartitionResponse()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.timestamp = v8
-                    e5.offset = v9
-                    e5.leader_epoch = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:o + 27 * n]):
+                        if t: break
+                        e5 = _ListOffsetsPartitionResponse()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.timestamp = v8
+                        e5.offset = v9
+                        e5.leader_epoch = v10
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 27 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e11 = _ListOffsetsPartitionResponse()
+                        e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
+                        o += 27
+                        if t:
+                            e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e11.unknown_tagged_fields = ()
+                        l4.append(e11)
             t = d[o]
             o += 1
             if t:

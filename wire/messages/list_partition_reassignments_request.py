@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,6 +37,7 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 unpack_all_i = UNPACKERS["i"]
 unpack_iB = packed("iB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class ListPartitionReassignmentsTopics(Struct):
@@ -83,7 +85,7 @@ class ListPartitionReassignmentsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListPartitionReassignmentsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsRequest, version, error) from error
         if end != len(data):
@@ -110,7 +112,7 @@ class ListPartitionReassignmentsRequest(Message):
 _ListPartitionReassignmentsRequest = decoded(ListPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListPartitionReassignmentsRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -126,16 +128,16 @@ def _read_v0(d, o, s=None):
             if s: s(n)
             for _ in range(n):
                 e2 = _ListPartitionReassignmentsTopics()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.name = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.name = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                    e2.name, o = compact_string(d, o + 1, k3, "Name")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    e2.partition_indexes = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partition_indexes = []

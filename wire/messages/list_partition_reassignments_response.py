@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -38,6 +39,7 @@ pack_ihB = packed("ihB").pack
 unpack_all_i = UNPACKERS["i"]
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class OngoingPartitionReassignment(Struct):
@@ -112,7 +114,7 @@ class ListPartitionReassignmentsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListPartitionReassignmentsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsResponse, version, error) from error
         if end != len(data):
@@ -139,7 +141,7 @@ class ListPartitionReassignmentsResponse(Message):
 _ListPartitionReassignmentsResponse = decoded(ListPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListPartitionReassignmentsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -161,71 +163,71 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OngoingTopicReassignment()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 8, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                c4 = n
-                while len(l3) < c4:
-                    e5 = _OngoingPartitionReassignment()
-                    e5.partition_index, n = unpack_iB(d, o)
+                c5 = n
+                if s is None: o = _shapes_0.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _OngoingPartitionReassignment()
+                    e6.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e5.replicas = [*unpack_all_i[n - 1](d, o)]
+                        e6.replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e5.replicas = []
+                        e6.replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Replicas")
                         if s: s(n)
-                        e5.replicas = [*unpack_all_i[n](d, o)]
+                        e6.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e5.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e6.adding_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e5.adding_replicas = []
+                        e6.adding_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "AddingReplicas")
                         if s: s(n)
-                        e5.adding_replicas = [*unpack_all_i[n](d, o)]
+                        e6.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e5.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e6.removing_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e5.removing_replicas = []
+                        e6.removing_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
                         if s: s(n)
-                        e5.removing_replicas = [*unpack_all_i[n](d, o)]
+                        e6.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                    if s is None:
-                        o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_0[len(e6.replicas), len(e6.adding_replicas), len(e6.removing_replicas)](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:

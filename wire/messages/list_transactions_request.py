@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -38,6 +39,7 @@ pack_qB = packed("qB").pack
 pack_qx = packed("qx").pack
 unpack_all_q = UNPACKERS["q"]
 unpack_qB = packed("qB").unpack_from
+unpack_short_q = short_arrays("q")
 
 
 class ListTransactionsRequest(Message):
@@ -69,7 +71,7 @@ class ListTransactionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListTransactionsRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsRequest, version, error) from error
         if end != len(data):
@@ -96,7 +98,7 @@ class ListTransactionsRequest(Message):
 _ListTransactionsRequest = decoded(ListTransactionsRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListTransactionsRequest()
     m.duration_filter = -1
     m.transactional_id_pattern = None
@@ -109,17 +111,17 @@ def _read_v0(d, o, s=None):
     m.state_filters = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, k3, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
@@ -137,7 +139,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ListTransactionsRequest()
     m.transactional_id_pattern = None
     n = d[o]
@@ -149,17 +151,17 @@ def _read_v1(d, o, s=None):
     m.state_filters = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, k3, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
@@ -177,7 +179,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ListTransactionsRequest()
     n = d[o]
     o += 1
@@ -188,17 +190,17 @@ def _read_v2(d, o, s=None):
     m.state_filters = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, k3, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []

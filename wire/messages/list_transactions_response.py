@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     packed,
@@ -30,6 +31,7 @@ pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_q = packed("q").pack
 pack_qB = packed("qB").pack
+unpack_after_string_qB = after_strings("qB")
 unpack_ihB = packed("ihB").unpack_from
 unpack_qB = packed("qB").unpack_from
 
@@ -84,7 +86,7 @@ class ListTransactionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListTransactionsResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsResponse, version, error) from error
         if end != len(data):
@@ -111,7 +113,7 @@ class ListTransactionsResponse(Message):
 _ListTransactionsResponse = decoded(ListTransactionsResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ListTransactionsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -122,11 +124,11 @@ def _read_v0(d, o, s=None):
     m.unknown_state_filters = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "UnknownStateFilters")
+            v2, o = compact_string(d, o + 1, k3, "UnknownStateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
@@ -134,29 +136,31 @@ def _read_v0(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 11, "TransactionStates")
-    m.transaction_states = l3 = []
+    m.transaction_states = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _TransactionState()
-            n = d[o]
-            if 0 < n < 128:
-                e4.transactional_id = d[o + 1:(o := o + n)].decode()
+            e5 = _TransactionState()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                v, e5.producer_id, k7 = unpack_after_string_qB[k6](d, o)
+                e5.transactional_id = v.decode()
+                o += k6 + 8
             else:
-                e4.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-            e4.producer_id, n = unpack_qB(d, o)
-            o += 8
-            if 0 < n < 128:
-                e4.transaction_state = d[o + 1:(o := o + n)].decode()
+                e5.transactional_id, o = compact_string(d, o + 1, k6, "TransactionalId")
+                e5.producer_id, k7 = unpack_qB(d, o)
+                o += 8
+            if 0 < k7 < 128:
+                e5.transaction_state = d[o + 1:(o := o + k7)].decode()
             else:
-                e4.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
+                e5.transaction_state, o = compact_string(d, o + 1, k7, "TransactionState")
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:

@@ -102,7 +102,7 @@ class MetadataRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> MetadataRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(MetadataRequest, version, error) from error
         if end != len(data):
@@ -129,7 +129,7 @@ class MetadataRequest(Message):
 _MetadataRequest = decoded(MetadataRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -159,7 +159,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -189,7 +189,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     m.include_topic_authorized_operations = False
@@ -220,7 +220,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _MetadataRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -249,7 +249,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -266,11 +266,11 @@ def _read_v9(d, o, s=None):
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
-                n = d[o]
-                if 0 < n < 128:
-                    e2.name = d[o + 1:(o := o + n)].decode()
+                k3 = d[o]
+                if 0 < k3 < 128:
+                    e2.name = d[o + 1:(o := o + k3)].decode()
                 else:
-                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                    e2.name, o = compact_string(d, o + 1, k3, "Name")
                 t = d[o]
                 o += 1
                 if t:
@@ -287,7 +287,7 @@ def _read_v9(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -328,7 +328,7 @@ def _read_v10(d, o, s=None):
     return m, o
 
 
-def _read_v11(d, o, s=None):
+def _read_v11(d, o, s):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     n = d[o]

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -25,6 +26,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -55,6 +57,9 @@ pack_o = packed("o").pack
 pack_oB = packed("oB").pack
 pack_oi = packed("oi").pack
 unpack_UoB = packed("UoB").unpack_from
+unpack_after_string_UoB = after_strings("UoB")
+unpack_after_string_iB = after_strings("iB")
+unpack_after_string_oB = after_strings("oB")
 unpack_all_i = UNPACKERS["i"]
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -68,6 +73,7 @@ unpack_ih = packed("ih").unpack_from
 unpack_ii = packed("ii").unpack_from
 unpack_oB = packed("oB").unpack_from
 unpack_oi = packed("oi").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class MetadataResponseBroker(Struct):
@@ -186,7 +192,7 @@ class MetadataResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> MetadataResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(MetadataResponse, version, error) from error
         if end != len(data):
@@ -213,7 +219,7 @@ class MetadataResponse(Message):
 _MetadataResponse = decoded(MetadataResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -306,7 +312,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -400,7 +406,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_authorized_operations = -2147483648
@@ -499,7 +505,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -597,7 +603,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -704,7 +710,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -810,7 +816,7 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -918,7 +924,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -932,14 +938,16 @@ def _read_v9(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_iB(d, o)
+            e2.node_id, k3 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.port, n = unpack_after_string_iB[k3](d, o)
+                e2.host = v.decode()
+                o += k3 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e2.host, o = compact_string(d, o + 1, k3, "Host")
+                e2.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e2.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -968,85 +976,87 @@ def _read_v9(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 10, "Topics")
-    m.topics = l3 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.error_code, n = unpack_hB(d, o)
+            e5 = _MetadataResponseTopic()
+            e5.topic_id = ZERO_UUID
+            e5.error_code, k6 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            if 0 < k6 < 128:
+                v, e5.is_internal, n = unpack_after_string_oB[k6](d, o)
+                e5.name = v.decode()
+                o += k6 + 2
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.is_internal, n = unpack_oB(d, o)
-            o += 2
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
+                e5.is_internal, n = unpack_oB(d, o)
+                o += 2
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e4.partitions = l5 = []
+            e5.partitions = l7 = []
             if n:
                 if s: s(n)
-                c6 = n
-                while len(l5) < c6:
-                    e7 = _MetadataResponsePartition()
-                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                c8 = n
+                if s is None: o = _shapes_0.last(d, o, n, l7)
+                while len(l7) < c8:
+                    e9 = _MetadataResponsePartition()
+                    e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.replica_nodes = []
+                        e9.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
                         if s: s(n)
-                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        e9.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.isr_nodes = []
+                        e9.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
                         if s: s(n)
-                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        e9.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e9.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.offline_replicas = []
+                        e9.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
                         if s: s(n)
-                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        e9.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                    if s is None:
-                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-            e4.topic_authorized_operations, t = unpack_iB(d, o)
+                        e9.unknown_tagged_fields = ()
+                    l7.append(e9)
+                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+            e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -1056,7 +1066,7 @@ def _read_v9(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1070,14 +1080,16 @@ def _read_v10(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_iB(d, o)
+            e2.node_id, k3 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.port, n = unpack_after_string_iB[k3](d, o)
+                e2.host = v.decode()
+                o += k3 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e2.host, o = compact_string(d, o + 1, k3, "Host")
+                e2.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e2.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -1106,84 +1118,86 @@ def _read_v10(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
-    m.topics = l3 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.error_code, n = unpack_hB(d, o)
+            e5 = _MetadataResponseTopic()
+            e5.error_code, k6 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            if 0 < k6 < 128:
+                v, e5.topic_id, e5.is_internal, n = unpack_after_string_UoB[k6](d, o)
+                e5.name = v.decode()
+                o += k6 + 18
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-            o += 18
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
+                e5.topic_id, e5.is_internal, n = unpack_UoB(d, o)
+                o += 18
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e4.partitions = l5 = []
+            e5.partitions = l7 = []
             if n:
                 if s: s(n)
-                c6 = n
-                while len(l5) < c6:
-                    e7 = _MetadataResponsePartition()
-                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                c8 = n
+                if s is None: o = _shapes_0.last(d, o, n, l7)
+                while len(l7) < c8:
+                    e9 = _MetadataResponsePartition()
+                    e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.replica_nodes = []
+                        e9.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
                         if s: s(n)
-                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        e9.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.isr_nodes = []
+                        e9.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
                         if s: s(n)
-                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        e9.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e9.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.offline_replicas = []
+                        e9.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
                         if s: s(n)
-                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        e9.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                    if s is None:
-                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-            e4.topic_authorized_operations, t = unpack_iB(d, o)
+                        e9.unknown_tagged_fields = ()
+                    l7.append(e9)
+                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+            e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -1193,7 +1207,7 @@ def _read_v10(d, o, s=None):
     return m, o
 
 
-def _read_v11(d, o, s=None):
+def _read_v11(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1208,14 +1222,16 @@ def _read_v11(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_iB(d, o)
+            e2.node_id, k3 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.port, n = unpack_after_string_iB[k3](d, o)
+                e2.host = v.decode()
+                o += k3 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e2.host, o = compact_string(d, o + 1, k3, "Host")
+                e2.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e2.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -1244,84 +1260,86 @@ def _read_v11(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
-    m.topics = l3 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.error_code, n = unpack_hB(d, o)
+            e5 = _MetadataResponseTopic()
+            e5.error_code, k6 = unpack_hB(d, o)
             o += 2
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            if 0 < k6 < 128:
+                v, e5.topic_id, e5.is_internal, n = unpack_after_string_UoB[k6](d, o)
+                e5.name = v.decode()
+                o += k6 + 18
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-            o += 18
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
+                e5.topic_id, e5.is_internal, n = unpack_UoB(d, o)
+                o += 18
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e4.partitions = l5 = []
+            e5.partitions = l7 = []
             if n:
                 if s: s(n)
-                c6 = n
-                while len(l5) < c6:
-                    e7 = _MetadataResponsePartition()
-                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                c8 = n
+                if s is None: o = _shapes_0.last(d, o, n, l7)
+                while len(l7) < c8:
+                    e9 = _MetadataResponsePartition()
+                    e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.replica_nodes = []
+                        e9.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
                         if s: s(n)
-                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        e9.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e9.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.isr_nodes = []
+                        e9.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
                         if s: s(n)
-                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        e9.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e9.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.offline_replicas = []
+                        e9.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
                         if s: s(n)
-                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        e9.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                    if s is None:
-                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-            e4.topic_authorized_operations, t = unpack_iB(d, o)
+                        e9.unknown_tagged_fields = ()
+                    l7.append(e9)
+                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+            e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -1331,7 +1349,7 @@ def _read_v11(d, o, s=None):
     return m, o
 
 
-def _read_v12(d, o, s=None):
+def _read_v12(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1346,14 +1364,16 @@ def _read_v12(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_iB(d, o)
+            e2.node_id, k3 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.port, n = unpack_after_string_iB[k3](d, o)
+                e2.host = v.decode()
+                o += k3 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e2.host, o = compact_string(d, o + 1, k3, "Host")
+                e2.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e2.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -1382,87 +1402,87 @@ def _read_v12(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
-    m.topics = l3 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.error_code, n = unpack_hB(d, o)
+            e5 = _MetadataResponseTopic()
+            e5.error_code, n = unpack_hB(d, o)
             o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e5.name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.name = None
+                e5.name = None
                 o += 1
             else:
-                e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
-            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+                e5.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e5.topic_id, e5.is_internal, n = unpack_UoB(d, o)
             o += 18
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e4.partitions = l5 = []
+            e5.partitions = l6 = []
             if n:
                 if s: s(n)
-                c6 = n
-                while len(l5) < c6:
-                    e7 = _MetadataResponsePartition()
-                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                c7 = n
+                if s is None: o = _shapes_0.last(d, o, n, l6)
+                while len(l6) < c7:
+                    e8 = _MetadataResponsePartition()
+                    e8.error_code, e8.partition_index, e8.leader_id, e8.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e8.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.replica_nodes = []
+                        e8.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
                         if s: s(n)
-                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        e8.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e8.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.isr_nodes = []
+                        e8.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
                         if s: s(n)
-                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        e8.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e8.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.offline_replicas = []
+                        e8.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
                         if s: s(n)
-                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        e8.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                    if s is None:
-                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-            e4.topic_authorized_operations, t = unpack_iB(d, o)
+                        e8.unknown_tagged_fields = ()
+                    l6.append(e8)
+                    if s is None: o = _shapes_0[len(e8.replica_nodes), len(e8.isr_nodes), len(e8.offline_replicas)](d, o, c7 - len(l6), l6)
+            e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -1472,7 +1492,7 @@ def _read_v12(d, o, s=None):
     return m, o
 
 
-def _read_v13(d, o, s=None):
+def _read_v13(d, o, s):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1486,14 +1506,16 @@ def _read_v13(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_iB(d, o)
+            e2.node_id, k3 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k3 < 128:
+                v, e2.port, n = unpack_after_string_iB[k3](d, o)
+                e2.host = v.decode()
+                o += k3 + 4
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, n = unpack_iB(d, o)
-            o += 4
+                e2.host, o = compact_string(d, o + 1, k3, "Host")
+                e2.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e2.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -1522,87 +1544,87 @@ def _read_v13(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
-    m.topics = l3 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.error_code, n = unpack_hB(d, o)
+            e5 = _MetadataResponseTopic()
+            e5.error_code, n = unpack_hB(d, o)
             o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e5.name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.name = None
+                e5.name = None
                 o += 1
             else:
-                e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
-            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+                e5.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e5.topic_id, e5.is_internal, n = unpack_UoB(d, o)
             o += 18
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e4.partitions = l5 = []
+            e5.partitions = l6 = []
             if n:
                 if s: s(n)
-                c6 = n
-                while len(l5) < c6:
-                    e7 = _MetadataResponsePartition()
-                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                c7 = n
+                if s is None: o = _shapes_0.last(d, o, n, l6)
+                while len(l6) < c7:
+                    e8 = _MetadataResponsePartition()
+                    e8.error_code, e8.partition_index, e8.leader_id, e8.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e8.replica_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.replica_nodes = []
+                        e8.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
                         if s: s(n)
-                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        e8.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        e8.isr_nodes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.isr_nodes = []
+                        e8.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
                         if s: s(n)
-                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        e8.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        e8.offline_replicas = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
-                        e7.offline_replicas = []
+                        e8.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
                         if s: s(n)
-                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        e8.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                    if s is None:
-                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-            e4.topic_authorized_operations, t = unpack_iB(d, o)
+                        e8.unknown_tagged_fields = ()
+                    l6.append(e8)
+                    if s is None: o = _shapes_0[len(e8.replica_nodes), len(e8.isr_nodes), len(e8.offline_replicas)](d, o, c7 - len(l6), l6)
+            e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -47,6 +48,7 @@ pack_iqiB = packed("iqiB").pack
 pack_iqih = packed("iqih").pack
 pack_qi = packed("qi").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -136,7 +138,7 @@ class OffsetCommitRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetCommitRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitRequest, version, error) from error
         if end != len(data):
@@ -163,7 +165,7 @@ class OffsetCommitRequest(Message):
 _OffsetCommitRequest = decoded(OffsetCommitRequest)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -224,7 +226,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -286,7 +288,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -347,7 +349,7 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n, = unpack_h(d, o)
@@ -413,20 +415,22 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.generation_id_or_member_epoch, k2 = unpack_after_string_iB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 4
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.generation_id_or_member_epoch, n = unpack_iB(d, o)
-    o += 4
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.generation_id_or_member_epoch, k2 = unpack_iB(d, o)
+        o += 4
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -441,51 +445,51 @@ def _read_v8(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
-    m.topics = l1 = []
+    m.topics = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _OffsetCommitRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e4 = _OffsetCommitRequestTopic()
+            e4.topic_id = ZERO_UUID
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e4.name = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e4.name, o = compact_string(d, o + 1, k5, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e2.partitions = l3 = []
+            e4.partitions = l6 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _OffsetCommitRequestPartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    e7 = _OffsetCommitRequestPartition()
+                    e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n = unpack_iqiB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.committed_metadata = d[o + 1:(o := o + n)].decode()
+                        e7.committed_metadata = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.committed_metadata = None
+                        e7.committed_metadata = None
                         o += 1
                     else:
-                        e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                        e7.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e7.unknown_tagged_fields = ()
+                    l6.append(e7)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:
@@ -495,20 +499,22 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.generation_id_or_member_epoch, k2 = unpack_after_string_iB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 4
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.generation_id_or_member_epoch, n = unpack_iB(d, o)
-    o += 4
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.generation_id_or_member_epoch, k2 = unpack_iB(d, o)
+        o += 4
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -523,46 +529,46 @@ def _read_v10(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
-    m.topics = l1 = []
+    m.topics = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _OffsetCommitRequestTopic()
-            e2.name = ""
-            e2.topic_id, n = unpack_UB(d, o)
+            e4 = _OffsetCommitRequestTopic()
+            e4.name = ""
+            e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e2.partitions = l3 = []
+            e4.partitions = l5 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _OffsetCommitRequestPartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    e6 = _OffsetCommitRequestPartition()
+                    e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.committed_metadata = d[o + 1:(o := o + n)].decode()
+                        e6.committed_metadata = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.committed_metadata = None
+                        e6.committed_metadata = None
                         o += 1
                     else:
-                        e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                        e6.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l5.append(e6)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

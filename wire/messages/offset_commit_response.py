@@ -25,6 +25,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ unpack_UB = packed("UB").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
+unpack_ih = packed("ih").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -115,7 +117,7 @@ class OffsetCommitResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetCommitResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitResponse, version, error) from error
         if end != len(data):
@@ -142,7 +144,7 @@ class OffsetCommitResponse(Message):
 _OffsetCommitResponse = decoded(OffsetCommitResponse)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetCommitResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -174,22 +176,29 @@ def _read_v2(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 6 * n
-                        for v6, v7 in iterate_ih(d[o:p4]):
-                            e5 = _OffsetCommitResponsePartition()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_ih(d[o:o + 6 * n]):
+                                e4 = _OffsetCommitResponsePartition()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 6 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _OffsetCommitResponsePartition()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.error_code = unpack_ih(d, o)
+                                o += 6
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -220,22 +229,29 @@ def _read_v3(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 6 * n
-                        for v6, v7 in iterate_ih(d[o:p4]):
-                            e5 = _OffsetCommitResponsePartition()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_ih(d[o:o + 6 * n]):
+                                e4 = _OffsetCommitResponsePartition()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 6 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _OffsetCommitResponsePartition()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.error_code = unpack_ih(d, o)
+                                o += 6
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -249,41 +265,40 @@ def _read_v8(d, o, s=None):
         for _ in range(n):
             e2 = _OffsetCommitResponseTopic()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 7 * n
-                for v6, v7, t in iterate_ihB(d[o:p4]):
-                    if t:
-                        o += 7 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _OffsetCommitResponsePartition()
-                            e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
-                            o += 7
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _OffsetCommitResponsePartition()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
+                        if t: break
+                        e5 = _OffsetCommitResponsePartition()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 7 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _OffsetCommitResponsePartition()
+                        e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:
@@ -300,7 +315,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -311,46 +326,48 @@ def _read_v10(d, o, s=None):
     m.topics = l1 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e2 = _OffsetCommitResponseTopic()
-            e2.name = ""
-            e2.topic_id, n = unpack_UB(d, o)
+        c2 = n
+        if s is None: o = _shapes_0.last(d, o, n, l1)
+        while len(l1) < c2:
+            e3 = _OffsetCommitResponseTopic()
+            e3.name = ""
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 7 * n
-                for v6, v7, t in iterate_ihB(d[o:p4]):
-                    if t:
-                        o += 7 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _OffsetCommitResponsePartition()
-                            e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
-                            o += 7
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _OffsetCommitResponsePartition()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
+                        if t: break
+                        e5 = _OffsetCommitResponsePartition()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 7 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e8 = _OffsetCommitResponsePartition()
+                        e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e8.unknown_tagged_fields = ()
+                        l4.append(e8)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l1.append(e3)
+            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
     t = d[o]
     o += 1
     if t:
@@ -479,6 +496,7 @@ def _write_v10(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_OffsetCommitResponseTopic, (("topic_id", "U"), ("partitions", "[]", (_OffsetCommitResponsePartition, (("partition_index", "i"), ("error_code", "h"),), ())),), (("name", ""),))
 _READ: dict[int, Callable[..., tuple[OffsetCommitResponse, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitResponse], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v8, 9: _write_v8, 10: _write_v10}
 

@@ -96,7 +96,7 @@ class OffsetDeleteRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetDeleteRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteRequest, version, error) from error
         if end != len(data):
@@ -123,7 +123,7 @@ class OffsetDeleteRequest(Message):
 _OffsetDeleteRequest = decoded(OffsetDeleteRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _OffsetDeleteRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -159,14 +159,21 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 4 * n
-                        for v6, in iterate_i(d[o:p4]):
-                            e5 = _OffsetDeleteRequestPartition()
-                            e5.partition_index = v6
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, in iterate_i(d[o:o + 4 * n]):
+                                e4 = _OffsetDeleteRequestPartition()
+                                e4.partition_index = v5
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 4 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e6 = _OffsetDeleteRequestPartition()
+                                e6.unknown_tagged_fields = ()
+                                e6.partition_index, = unpack_i(d, o)
+                                o += 4
+                                l3.append(e6)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()

@@ -30,6 +30,7 @@ pack_ih = packed("ih").pack
 unpack_h = packed("h").unpack_from
 unpack_hii = packed("hii").unpack_from
 unpack_i = packed("i").unpack_from
+unpack_ih = packed("ih").unpack_from
 
 
 class OffsetDeleteResponsePartition(Struct):
@@ -98,7 +99,7 @@ class OffsetDeleteResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetDeleteResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteResponse, version, error) from error
         if end != len(data):
@@ -125,7 +126,7 @@ class OffsetDeleteResponse(Message):
 _OffsetDeleteResponse = decoded(OffsetDeleteResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _OffsetDeleteResponse()
     m.error_code, m.throttle_time_ms, n = unpack_hii(d, o)
     o += 10
@@ -155,15 +156,22 @@ def _read_v0(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 6 * n
-                        for v6, v7 in iterate_ih(d[o:p4]):
-                            e5 = _OffsetDeleteResponsePartition()
-                            e5.partition_index = v6
-                            e5.error_code = v7
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6 in iterate_ih(d[o:o + 6 * n]):
+                                e4 = _OffsetDeleteResponsePartition()
+                                e4.partition_index = v5
+                                e4.error_code = v6
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 6 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e7 = _OffsetDeleteResponsePartition()
+                                e7.unknown_tagged_fields = ()
+                                e7.partition_index, e7.error_code = unpack_ih(d, o)
+                                o += 6
+                                l3.append(e7)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()

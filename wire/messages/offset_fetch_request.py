@@ -26,6 +26,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -53,6 +54,7 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_oB = packed("oB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -150,7 +152,7 @@ class OffsetFetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetFetchRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchRequest, version, error) from error
         if end != len(data):
@@ -177,7 +179,7 @@ class OffsetFetchRequest(Message):
 _OffsetFetchRequest = decoded(OffsetFetchRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -221,7 +223,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -265,15 +267,15 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if n < 128:
@@ -283,36 +285,36 @@ def _read_v6(d, o, s=None):
     if n < 0:
         m.topics = None
     else:
-        m.topics = l1 = []
+        m.topics = l2 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e2 = _OffsetFetchRequestTopic()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.name = d[o + 1:(o := o + n)].decode()
+                e3 = _OffsetFetchRequestTopic()
+                k4 = d[o]
+                if 0 < k4 < 128:
+                    e3.name = d[o + 1:(o := o + k4)].decode()
                 else:
-                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                    e3.name, o = compact_string(d, o + 1, k4, "Name")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    e3.partition_indexes = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e2.partition_indexes = []
+                    e3.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
                     if s: s(n)
-                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    e3.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e2.unknown_tagged_fields = ()
-                l1.append(e2)
+                    e3.unknown_tagged_fields = ()
+                l2.append(e3)
     t = d[o]
     o += 1
     if t:
@@ -322,14 +324,14 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v7(d, o, s=None):
+def _read_v7(d, o, s):
     m = _OffsetFetchRequest()
     m.groups = []
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if n < 128:
@@ -339,36 +341,36 @@ def _read_v7(d, o, s=None):
     if n < 0:
         m.topics = None
     else:
-        m.topics = l1 = []
+        m.topics = l2 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e2 = _OffsetFetchRequestTopic()
-                n = d[o]
-                if 0 < n < 128:
-                    e2.name = d[o + 1:(o := o + n)].decode()
+                e3 = _OffsetFetchRequestTopic()
+                k4 = d[o]
+                if 0 < k4 < 128:
+                    e3.name = d[o + 1:(o := o + k4)].decode()
                 else:
-                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                    e3.name, o = compact_string(d, o + 1, k4, "Name")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    e3.partition_indexes = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e2.partition_indexes = []
+                    e3.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
                     if s: s(n)
-                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    e3.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e2.unknown_tagged_fields = ()
-                l1.append(e2)
+                    e3.unknown_tagged_fields = ()
+                l2.append(e3)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -378,7 +380,7 @@ def _read_v7(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -395,11 +397,11 @@ def _read_v8(d, o, s=None):
             e2 = _OffsetFetchRequestGroup()
             e2.member_id = None
             e2.member_epoch = -1
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if n < 128:
@@ -409,37 +411,37 @@ def _read_v8(d, o, s=None):
             if n < 0:
                 e2.topics = None
             else:
-                e2.topics = l3 = []
+                e2.topics = l4 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e4 = _OffsetFetchRequestTopics()
-                        e4.topic_id = ZERO_UUID
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.name = d[o + 1:(o := o + n)].decode()
+                        e5 = _OffsetFetchRequestTopics()
+                        e5.topic_id = ZERO_UUID
+                        k6 = d[o]
+                        if 0 < k6 < 128:
+                            e5.name = d[o + 1:(o := o + k6)].decode()
                         else:
-                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                            e5.name, o = compact_string(d, o + 1, k6, "Name")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            e5.partition_indexes = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e4.partition_indexes = []
+                            e5.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
                             if s: s(n)
-                            e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                            e5.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e4.unknown_tagged_fields = ()
-                        l3.append(e4)
+                            e5.unknown_tagged_fields = ()
+                        l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -456,7 +458,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -471,11 +473,11 @@ def _read_v9(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             if 0 < n < 128:
                 e2.member_id = d[o + 1:(o := o + n)].decode()
@@ -493,37 +495,37 @@ def _read_v9(d, o, s=None):
             if n < 0:
                 e2.topics = None
             else:
-                e2.topics = l3 = []
+                e2.topics = l4 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e4 = _OffsetFetchRequestTopics()
-                        e4.topic_id = ZERO_UUID
-                        n = d[o]
-                        if 0 < n < 128:
-                            e4.name = d[o + 1:(o := o + n)].decode()
+                        e5 = _OffsetFetchRequestTopics()
+                        e5.topic_id = ZERO_UUID
+                        k6 = d[o]
+                        if 0 < k6 < 128:
+                            e5.name = d[o + 1:(o := o + k6)].decode()
                         else:
-                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                            e5.name, o = compact_string(d, o + 1, k6, "Name")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            e5.partition_indexes = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e4.partition_indexes = []
+                            e5.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
                             if s: s(n)
-                            e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                            e5.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e4.unknown_tagged_fields = ()
-                        l3.append(e4)
+                            e5.unknown_tagged_fields = ()
+                        l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -540,7 +542,7 @@ def _read_v9(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -555,11 +557,11 @@ def _read_v10(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             if 0 < n < 128:
                 e2.member_id = d[o + 1:(o := o + n)].decode()
@@ -577,35 +579,35 @@ def _read_v10(d, o, s=None):
             if n < 0:
                 e2.topics = None
             else:
-                e2.topics = l3 = []
+                e2.topics = l4 = []
                 if n:
                     if s: s(n)
-                    c4 = n
-                    while len(l3) < c4:
-                        e5 = _OffsetFetchRequestTopics()
-                        e5.name = ""
-                        e5.topic_id, n = unpack_UB(d, o)
+                    c5 = n
+                    if s is None: o = _shapes_0.last(d, o, n, l4)
+                    while len(l4) < c5:
+                        e6 = _OffsetFetchRequestTopics()
+                        e6.name = ""
+                        e6.topic_id, n = unpack_UB(d, o)
                         o += 17
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e5.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            e6.partition_indexes = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e5.partition_indexes = []
+                            e6.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
                             if s: s(n)
-                            e5.partition_indexes = [*unpack_all_i[n](d, o)]
+                            e6.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e5.unknown_tagged_fields = ()
-                        l3.append(e5)
-                        if s is None:
-                            o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
+                            e6.unknown_tagged_fields = ()
+                        l4.append(e6)
+                        if s is None: o = _shapes_0[len(e6.partition_indexes),](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:

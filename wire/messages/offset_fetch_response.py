@@ -199,7 +199,7 @@ class OffsetFetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetFetchResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchResponse, version, error) from error
         if end != len(data):
@@ -226,7 +226,7 @@ class OffsetFetchResponse(Message):
 _OffsetFetchResponse = decoded(OffsetFetchResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.error_code = 0
@@ -278,7 +278,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.groups = []
@@ -331,7 +331,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -383,7 +383,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -434,7 +434,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -448,38 +448,38 @@ def _read_v6(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 20, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _OffsetFetchResponsePartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    e5 = _OffsetFetchResponsePartition()
+                    e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n = unpack_iqiB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.metadata = d[o + 1:(o := o + n)].decode()
+                        e5.metadata = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.metadata = None
+                        e5.metadata = None
                         o += 1
                     else:
-                        e4.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-                    e4.error_code, t = unpack_hB(d, o)
+                        e5.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                    e5.error_code, t = unpack_hB(d, o)
                     o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -496,7 +496,7 @@ def _read_v6(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -511,62 +511,62 @@ def _read_v8(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 3, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _OffsetFetchResponseTopics()
-                    e4.topic_id = ZERO_UUID
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    e5 = _OffsetFetchResponseTopics()
+                    e5.topic_id = ZERO_UUID
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        e5.name = d[o + 1:(o := o + k6)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e5.name, o = compact_string(d, o + 1, k6, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 20, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l7 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e6 = _OffsetFetchResponsePartitions()
-                            e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
+                            e8 = _OffsetFetchResponsePartitions()
+                            e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n = unpack_iqiB(d, o)
                             o += 16
                             if 0 < n < 128:
-                                e6.metadata = d[o + 1:(o := o + n)].decode()
+                                e8.metadata = d[o + 1:(o := o + n)].decode()
                             elif n == 0:
-                                e6.metadata = None
+                                e8.metadata = None
                                 o += 1
                             else:
-                                e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-                            e6.error_code, t = unpack_hB(d, o)
+                                e8.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                            e8.error_code, t = unpack_hB(d, o)
                             o += 3
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
+                                e8.unknown_tagged_fields = ()
+                            l7.append(e8)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
@@ -583,7 +583,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v10(d, o, s=None):
+def _read_v10(d, o, s):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -598,57 +598,57 @@ def _read_v10(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Topics")
-            e2.topics = l3 = []
+            e2.topics = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _OffsetFetchResponseTopics()
-                    e4.name = ""
-                    e4.topic_id, n = unpack_UB(d, o)
+                    e5 = _OffsetFetchResponseTopics()
+                    e5.name = ""
+                    e5.topic_id, n = unpack_UB(d, o)
                     o += 17
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 20, "Partitions")
-                    e4.partitions = l5 = []
+                    e5.partitions = l6 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e6 = _OffsetFetchResponsePartitions()
-                            e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
+                            e7 = _OffsetFetchResponsePartitions()
+                            e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n = unpack_iqiB(d, o)
                             o += 16
                             if 0 < n < 128:
-                                e6.metadata = d[o + 1:(o := o + n)].decode()
+                                e7.metadata = d[o + 1:(o := o + n)].decode()
                             elif n == 0:
-                                e6.metadata = None
+                                e7.metadata = None
                                 o += 1
                             else:
-                                e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-                            e6.error_code, t = unpack_hB(d, o)
+                                e7.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                            e7.error_code, t = unpack_hB(d, o)
                             o += 3
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
+                                e7.unknown_tagged_fields = ()
+                            l6.append(e7)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:

@@ -43,6 +43,7 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ii = packed("ii").unpack_from
+unpack_iii = packed("iii").unpack_from
 unpack_iiiB = packed("iiiB").unpack_from
 
 
@@ -113,7 +114,7 @@ class OffsetForLeaderEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetForLeaderEpochRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochRequest, version, error) from error
         if end != len(data):
@@ -140,7 +141,7 @@ class OffsetForLeaderEpochRequest(Message):
 _OffsetForLeaderEpochRequest = decoded(OffsetForLeaderEpochRequest)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id = -2
     n, = unpack_i(d, o)
@@ -171,23 +172,30 @@ def _read_v2(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7, v8 in iterate_iii(d[o:p4]):
-                            e5 = _OffsetForLeaderPartition()
-                            e5.partition = v6
-                            e5.current_leader_epoch = v7
-                            e5.leader_epoch = v8
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
+                                e4 = _OffsetForLeaderPartition()
+                                e4.partition = v5
+                                e4.current_leader_epoch = v6
+                                e4.leader_epoch = v7
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e8 = _OffsetForLeaderPartition()
+                                e8.unknown_tagged_fields = ()
+                                e8.partition, e8.current_leader_epoch, e8.leader_epoch = unpack_iii(d, o)
+                                o += 12
+                                l3.append(e8)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_ii(d, o)
     o += 8
@@ -217,23 +225,30 @@ def _read_v3(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 12 * n
-                        for v6, v7, v8 in iterate_iii(d[o:p4]):
-                            e5 = _OffsetForLeaderPartition()
-                            e5.partition = v6
-                            e5.current_leader_epoch = v7
-                            e5.leader_epoch = v8
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
+                                e4 = _OffsetForLeaderPartition()
+                                e4.partition = v5
+                                e4.current_leader_epoch = v6
+                                e4.leader_epoch = v7
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 12 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e8 = _OffsetForLeaderPartition()
+                                e8.unknown_tagged_fields = ()
+                                e8.partition, e8.current_leader_epoch, e8.leader_epoch = unpack_iii(d, o)
+                                o += 12
+                                l3.append(e8)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_iB(d, o)
     o += 5
@@ -246,42 +261,41 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetForLeaderTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                e2.topic, o = compact_string(d, o + 1, k3, "Topic")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 13, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 13 * n
-                for v6, v7, v8, t in iterate_iiiB(d[o:p4]):
-                    if t:
-                        o += 13 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e9 = _OffsetForLeaderPartition()
-                            e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
-                            o += 13
-                            if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e9.unknown_tagged_fields = ()
-                            l3.append(e9)
-                        break
-                    e5 = _OffsetForLeaderPartition()
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.leader_epoch = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, t in iterate_iiiB(d[o:o + 13 * n]):
+                        if t: break
+                        e5 = _OffsetForLeaderPartition()
+                        e5.partition = v6
+                        e5.current_leader_epoch = v7
+                        e5.leader_epoch = v8
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 13 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e9 = _OffsetForLeaderPartition()
+                        e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
+                        o += 13
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l4.append(e9)
             t = d[o]
             o += 1
             if t:

@@ -38,6 +38,7 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
+unpack_hiiq = packed("hiiq").unpack_from
 unpack_hiiqB = packed("hiiqB").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -112,7 +113,7 @@ class OffsetForLeaderEpochResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetForLeaderEpochResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochResponse, version, error) from error
         if end != len(data):
@@ -139,7 +140,7 @@ class OffsetForLeaderEpochResponse(Message):
 _OffsetForLeaderEpochResponse = decoded(OffsetForLeaderEpochResponse)
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -169,24 +170,31 @@ def _read_v2(d, o, s=None):
                     e2.partitions = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 18 * n
-                        for v6, v7, v8, v9 in iterate_hiiq(d[o:p4]):
-                            e5 = _EpochEndOffset()
-                            e5.error_code = v6
-                            e5.partition = v7
-                            e5.leader_epoch = v8
-                            e5.end_offset = v9
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8 in iterate_hiiq(d[o:o + 18 * n]):
+                                e4 = _EpochEndOffset()
+                                e4.error_code = v5
+                                e4.partition = v6
+                                e4.leader_epoch = v7
+                                e4.end_offset = v8
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 18 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e9 = _EpochEndOffset()
+                                e9.unknown_tagged_fields = ()
+                                e9.error_code, e9.partition, e9.leader_epoch, e9.end_offset = unpack_hiiq(d, o)
+                                o += 18
+                                l3.append(e9)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -199,43 +207,42 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _OffsetForLeaderTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                e2.topic, o = compact_string(d, o + 1, k3, "Topic")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 19, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 19 * n
-                for v6, v7, v8, v9, t in iterate_hiiqB(d[o:p4]):
-                    if t:
-                        o += 19 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e10 = _EpochEndOffset()
-                            e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
-                            o += 19
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e10.unknown_tagged_fields = ()
-                            l3.append(e10)
-                        break
-                    e5 = _EpochEndOffset()
-                    e5.error_code = v6
-                    e5.partition = v7
-                    e5.leader_epoch = v8
-                    e5.end_offset = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, t in iterate_hiiqB(d[o:o + 19 * n]):
+                        if t: break
+                        e5 = _EpochEndOffset()
+                        e5.error_code = v6
+                        e5.partition = v7
+                        e5.leader_epoch = v8
+                        e5.end_offset = v9
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 19 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e10 = _EpochEndOffset()
+                        e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
+                        o += 19
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l4.append(e10)
             t = d[o]
             o += 1
             if t:

@@ -124,7 +124,7 @@ class ProduceRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ProduceRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ProduceRequest, version, error) from error
         if end != len(data):
@@ -151,7 +151,7 @@ class ProduceRequest(Message):
 _ProduceRequest = decoded(ProduceRequest)
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ProduceRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -204,7 +204,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:
@@ -226,38 +226,38 @@ def _read_v9(d, o, s=None):
         for _ in range(n):
             e2 = _TopicProduceData()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 6, "PartitionData")
-            e2.partition_data = l3 = []
+            e2.partition_data = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionProduceData()
-                    e4.index, n = unpack_iB(d, o)
+                    e5 = _PartitionProduceData()
+                    e5.index, n = unpack_iB(d, o)
                     o += 4
                     if 0 < n < 128:
-                        e4.records = d[o + 1:(o := o + n)]
+                        e5.records = d[o + 1:(o := o + n)]
                     elif n == 0:
-                        e4.records = None
+                        e5.records = None
                         o += 1
                     else:
-                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                        e5.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e5.unknown_tagged_fields = ()
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -274,7 +274,7 @@ def _read_v9(d, o, s=None):
     return m, o
 
 
-def _read_v13(d, o, s=None):
+def _read_v13(d, o, s):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:

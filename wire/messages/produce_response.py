@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -55,10 +56,13 @@ pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 pack_ix = packed("ix").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ih = packed("ih").unpack_from
+unpack_ihqq = packed("ihqq").unpack_from
+unpack_ihqqq = packed("ihqqq").unpack_from
 unpack_ihqqqB = packed("ihqqqB").unpack_from
 unpack_ihqqqi = packed("ihqqqi").unpack_from
 unpack_iiB = packed("iiB").unpack_from
@@ -208,7 +212,7 @@ class ProduceResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ProduceResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ProduceResponse, version, error) from error
         if end != len(data):
@@ -235,7 +239,7 @@ class ProduceResponse(Message):
 _ProduceResponse = decoded(ProduceResponse)
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -267,24 +271,38 @@ def _read_v3(d, o, s=None):
                     e2.partition_responses = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 22 * n
-                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                            e5 = _PartitionProduceResponse()
-                            e5.log_start_offset = -1
-                            e5.record_errors = []
-                            e5.error_message = None
-                            e5.current_leader = e10 = _LeaderIdAndEpoch()
-                            e10.leader_id = -1
-                            e10.leader_epoch = -1
-                            e10.unknown_tagged_fields = ()
-                            e5.index = v6
-                            e5.error_code = v7
-                            e5.base_offset = v8
-                            e5.log_append_time_ms = v9
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
+                                e4 = _PartitionProduceResponse()
+                                e4.log_start_offset = -1
+                                e4.record_errors = []
+                                e4.error_message = None
+                                e4.current_leader = e9 = _LeaderIdAndEpoch()
+                                e9.leader_id = -1
+                                e9.leader_epoch = -1
+                                e9.unknown_tagged_fields = ()
+                                e4.index = v5
+                                e4.error_code = v6
+                                e4.base_offset = v7
+                                e4.log_append_time_ms = v8
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 22 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e10 = _PartitionProduceResponse()
+                                e10.log_start_offset = -1
+                                e10.record_errors = []
+                                e10.error_message = None
+                                e10.current_leader = e11 = _LeaderIdAndEpoch()
+                                e11.leader_id = -1
+                                e11.leader_epoch = -1
+                                e11.unknown_tagged_fields = ()
+                                e10.unknown_tagged_fields = ()
+                                e10.index, e10.error_code, e10.base_offset, e10.log_append_time_ms = unpack_ihqq(d, o)
+                                o += 22
+                                l3.append(e10)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -293,7 +311,7 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -325,24 +343,37 @@ def _read_v5(d, o, s=None):
                     e2.partition_responses = l3 = []
                     if n:
                         if s: s(n)
-                        p4 = o + 30 * n
-                        for v6, v7, v8, v9, v10 in iterate_ihqqq(d[o:p4]):
-                            e5 = _PartitionProduceResponse()
-                            e5.record_errors = []
-                            e5.error_message = None
-                            e5.current_leader = e11 = _LeaderIdAndEpoch()
-                            e11.leader_id = -1
-                            e11.leader_epoch = -1
-                            e11.unknown_tagged_fields = ()
-                            e5.index = v6
-                            e5.error_code = v7
-                            e5.base_offset = v8
-                            e5.log_append_time_ms = v9
-                            e5.log_start_offset = v10
-                            e5.unknown_tagged_fields = ()
-                            l3.append(e5)
-                        else:
-                            o = p4
+                        if n > 4:
+                            for v5, v6, v7, v8, v9 in iterate_ihqqq(d[o:o + 30 * n]):
+                                e4 = _PartitionProduceResponse()
+                                e4.record_errors = []
+                                e4.error_message = None
+                                e4.current_leader = e10 = _LeaderIdAndEpoch()
+                                e10.leader_id = -1
+                                e10.leader_epoch = -1
+                                e10.unknown_tagged_fields = ()
+                                e4.index = v5
+                                e4.error_code = v6
+                                e4.base_offset = v7
+                                e4.log_append_time_ms = v8
+                                e4.log_start_offset = v9
+                                e4.unknown_tagged_fields = ()
+                                l3.append(e4)
+                            o += 30 * len(l3)
+                            n -= len(l3)
+                        if n:
+                            for _ in range(n):
+                                e11 = _PartitionProduceResponse()
+                                e11.record_errors = []
+                                e11.error_message = None
+                                e11.current_leader = e12 = _LeaderIdAndEpoch()
+                                e12.leader_id = -1
+                                e12.leader_epoch = -1
+                                e12.unknown_tagged_fields = ()
+                                e11.unknown_tagged_fields = ()
+                                e11.index, e11.error_code, e11.base_offset, e11.log_append_time_ms, e11.log_start_offset = unpack_ihqqq(d, o)
+                                o += 30
+                                l3.append(e11)
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -351,7 +382,7 @@ def _read_v5(d, o, s=None):
     return m, o
 
 
-def _read_v8(d, o, s=None):
+def _read_v8(d, o, s):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -425,7 +456,7 @@ def _read_v8(d, o, s=None):
     return m, o
 
 
-def _read_v9(d, o, s=None):
+def _read_v9(d, o, s):
     m = _ProduceResponse()
     m.node_endpoints = []
     n = d[o]
@@ -440,33 +471,153 @@ def _read_v9(d, o, s=None):
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
-            e2.partition_responses = l3 = []
+            e2.partition_responses = l4 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _PartitionProduceResponse()
-                    e4.current_leader = e5 = _LeaderIdAndEpoch()
-                    e5.leader_id = -1
-                    e5.leader_epoch = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    e5 = _PartitionProduceResponse()
+                    e5.current_leader = e6 = _LeaderIdAndEpoch()
+                    e6.leader_id = -1
+                    e6.leader_epoch = -1
+                    e6.unknown_tagged_fields = ()
+                    e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n = unpack_ihqqqB(d, o)
                     o += 31
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 6, "RecordErrors")
-                    e4.record_errors = l6 = []
+                    e5.record_errors = l7 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e8 = _BatchIndexAndErrorMessage()
+                            e8.batch_index, n = unpack_iB(d, o)
+                            o += 4
+                            if 0 < n < 128:
+                                e8.batch_index_error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e8.batch_index_error_message = None
+                                o += 1
+                            else:
+                                e8.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e8.unknown_tagged_fields = ()
+                            l7.append(e8)
+                    n = d[o]
+                    if 0 < n < 128:
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e5.error_message = None
+                        o += 1
+                    else:
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    t = d[o]
+                    o += 1
+                    e5.unknown_tagged_fields = ()
+                    if t:
+                        u9 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        if s: s(t)
+                        for _ in range(t):
+                            t10 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t10 > 127 or n > 127:
+                                t10, n, o = tag_header(d, o - 2)
+                            p11 = o + n
+                            if t10 == 0:
+                                raise misplaced_tag("CurrentLeader", o)
+                            else:
+                                if u9 is None:
+                                    e5.unknown_tagged_fields = u9 = []
+                                u9.append((t10, d[o:p11]))
+                                o = p11
+                    l4.append(e5)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
+    m.throttle_time_ms, t = unpack_iB(d, o)
+    o += 5
+    m.unknown_tagged_fields = ()
+    if t:
+        u12 = None
+        if t > 127:
+            t, o = tag_count(d, o, t)
+        if s: s(t)
+        for _ in range(t):
+            t13 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
+            p14 = o + n
+            if t13 == 0:
+                raise misplaced_tag("NodeEndpoints", o)
+            else:
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
+                u12.append((t13, d[o:p14]))
+                o = p14
+    return m, o
+
+
+def _read_v10(d, o, s):
+    m = _ProduceResponse()
+    n = d[o]
+    o += 1
+    if 0 < n < 128:
+        n -= 1
+    else:
+        n, o = compact_count(d, o, n, 3, "Responses")
+    m.responses = l1 = []
+    if n:
+        if s: s(n)
+        for _ in range(n):
+            e2 = _TopicProduceResponse()
+            e2.topic_id = ZERO_UUID
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "PartitionResponses")
+            e2.partition_responses = l4 = []
+            if n:
+                if s: s(n)
+                for _ in range(n):
+                    e5 = _PartitionProduceResponse()
+                    e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 6, "RecordErrors")
+                    e5.record_errors = l6 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
@@ -489,167 +640,47 @@ def _read_v9(d, o, s=None):
                             l6.append(e7)
                     n = d[o]
                     if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                        e5.error_message = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.error_message = None
+                        e5.error_message = None
                         o += 1
                     else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                        e5.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e5.current_leader = e8 = _LeaderIdAndEpoch()
+                    e8.leader_id = -1
+                    e8.leader_epoch = -1
+                    e8.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
-                    e4.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
                     if t:
-                        u8 = None
+                        u9 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
                         if s: s(t)
                         for _ in range(t):
-                            t9 = d[o]
+                            t10 = d[o]
                             n = d[o + 1]
                             o += 2
-                            if t9 > 127 or n > 127:
-                                t9, n, o = tag_header(d, o - 2)
-                            p10 = o + n
-                            if t9 == 0:
-                                raise misplaced_tag("CurrentLeader", o)
-                            else:
-                                if u8 is None:
-                                    e4.unknown_tagged_fields = u8 = []
-                                u8.append((t9, d[o:p10]))
-                                o = p10
-                    l3.append(e4)
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
-    m.throttle_time_ms, t = unpack_iB(d, o)
-    o += 5
-    m.unknown_tagged_fields = ()
-    if t:
-        u11 = None
-        if t > 127:
-            t, o = tag_count(d, o, t)
-        if s: s(t)
-        for _ in range(t):
-            t12 = d[o]
-            n = d[o + 1]
-            o += 2
-            if t12 > 127 or n > 127:
-                t12, n, o = tag_header(d, o - 2)
-            p13 = o + n
-            if t12 == 0:
-                raise misplaced_tag("NodeEndpoints", o)
-            else:
-                if u11 is None:
-                    m.unknown_tagged_fields = u11 = []
-                u11.append((t12, d[o:p13]))
-                o = p13
-    return m, o
-
-
-def _read_v10(d, o, s=None):
-    m = _ProduceResponse()
-    n = d[o]
-    o += 1
-    if 0 < n < 128:
-        n -= 1
-    else:
-        n, o = compact_count(d, o, n, 3, "Responses")
-    m.responses = l1 = []
-    if n:
-        if s: s(n)
-        for _ in range(n):
-            e2 = _TopicProduceResponse()
-            e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 33, "PartitionResponses")
-            e2.partition_responses = l3 = []
-            if n:
-                if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionProduceResponse()
-                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-                    o += 31
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 6, "RecordErrors")
-                    e4.record_errors = l5 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e6 = _BatchIndexAndErrorMessage()
-                            e6.batch_index, n = unpack_iB(d, o)
-                            o += 4
-                            if 0 < n < 128:
-                                e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
-                            elif n == 0:
-                                e6.batch_index_error_message = None
-                                o += 1
-                            else:
-                                e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e6.unknown_tagged_fields = ()
-                            l5.append(e6)
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.error_message = d[o + 1:(o := o + n)].decode()
-                    elif n == 0:
-                        e4.error_message = None
-                        o += 1
-                    else:
-                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-                    e4.current_leader = e7 = _LeaderIdAndEpoch()
-                    e7.leader_id = -1
-                    e7.leader_epoch = -1
-                    e7.unknown_tagged_fields = ()
-                    t = d[o]
-                    o += 1
-                    e4.unknown_tagged_fields = ()
-                    if t:
-                        u8 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        if s: s(t)
-                        for _ in range(t):
-                            t9 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t9 > 127 or n > 127:
-                                t9, n, o = tag_header(d, o - 2)
-                            p10 = o + n
-                            if t9 == 0:
-                                e4.current_leader = e11 = _LeaderIdAndEpoch()
-                                e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
+                            if t10 > 127 or n > 127:
+                                t10, n, o = tag_header(d, o - 2)
+                            p11 = o + n
+                            if t10 == 0:
+                                e5.current_leader = e12 = _LeaderIdAndEpoch()
+                                e12.leader_id, e12.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
-                                    e11.unknown_tagged_fields = ()
-                                if o != p10:
+                                    e12.unknown_tagged_fields = ()
+                                if o != p11:
                                     raise wrong_tag_size("CurrentLeader", o)
                             else:
-                                if u8 is None:
-                                    e4.unknown_tagged_fields = u8 = []
-                                u8.append((t9, d[o:p10]))
-                                o = p10
-                    l3.append(e4)
+                                if u9 is None:
+                                    e5.unknown_tagged_fields = u9 = []
+                                u9.append((t10, d[o:p11]))
+                                o = p11
+                    l4.append(e5)
             t = d[o]
             o += 1
             if t:
@@ -662,62 +693,64 @@ def _read_v10(d, o, s=None):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u12 = None
+        u13 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t13 = d[o]
+            t14 = d[o]
             n = d[o + 1]
             o += 2
-            if t13 > 127 or n > 127:
-                t13, n, o = tag_header(d, o - 2)
-            p14 = o + n
-            if t13 == 0:
+            if t14 > 127 or n > 127:
+                t14, n, o = tag_header(d, o - 2)
+            p15 = o + n
+            if t14 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
-                m.node_endpoints = l15 = []
+                m.node_endpoints = l16 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e16 = _NodeEndpoint()
-                        e16.node_id, n = unpack_iB(d, o)
+                        e17 = _NodeEndpoint()
+                        e17.node_id, k18 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e16.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k18 < 128:
+                            v, e17.port, n = unpack_after_string_iB[k18](d, o)
+                            e17.host = v.decode()
+                            o += k18 + 4
                         else:
-                            e16.host, o = compact_string(d, o + 1, n, "Host")
-                        e16.port, n = unpack_iB(d, o)
-                        o += 4
+                            e17.host, o = compact_string(d, o + 1, k18, "Host")
+                            e17.port, n = unpack_iB(d, o)
+                            o += 4
                         if 0 < n < 128:
-                            e16.rack = d[o + 1:(o := o + n)].decode()
+                            e17.rack = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e16.rack = None
+                            e17.rack = None
                             o += 1
                         else:
-                            e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                            e17.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
                         t = d[o]
                         o += 1
                         if t:
-                            e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e16.unknown_tagged_fields = ()
-                        l15.append(e16)
-                if o != p14:
+                            e17.unknown_tagged_fields = ()
+                        l16.append(e17)
+                if o != p15:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                if u12 is None:
-                    m.unknown_tagged_fields = u12 = []
-                u12.append((t13, d[o:p14]))
-                o = p14
+                if u13 is None:
+                    m.unknown_tagged_fields = u13 = []
+                u13.append((t14, d[o:p15]))
+                o = p15
     return m, o
 
 
-def _read_v13(d, o, s=None):
+def _read_v13(d, o, s):
     m = _ProduceResponse()
     n = d[o]
     o += 1
@@ -847,14 +880,16 @@ def _read_v13(d, o, s=None):
                     if s: s(n)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
-                        e16.node_id, n = unpack_iB(d, o)
+                        e16.node_id, k17 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e16.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k17 < 128:
+                            v, e16.port, n = unpack_after_string_iB[k17](d, o)
+                            e16.host = v.decode()
+                            o += k17 + 4
                         else:
-                            e16.host, o = compact_string(d, o + 1, n, "Host")
-                        e16.port, n = unpack_iB(d, o)
-                        o += 4
+                            e16.host, o = compact_string(d, o + 1, k17, "Host")
+                            e16.port, n = unpack_iB(d, o)
+                            o += 4
                         if 0 < n < 128:
                             e16.rack = d[o + 1:(o := o + n)].decode()
                         elif n == 0:

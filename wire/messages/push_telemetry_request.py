@@ -62,7 +62,7 @@ class PushTelemetryRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PushTelemetryRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryRequest, version, error) from error
         if end != len(data):
@@ -89,7 +89,7 @@ class PushTelemetryRequest(Message):
 _PushTelemetryRequest = decoded(PushTelemetryRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _PushTelemetryRequest()
     m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n = unpack_UiobB(d, o)
     o += 22

@@ -49,7 +49,7 @@ class PushTelemetryResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PushTelemetryResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryResponse, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class PushTelemetryResponse(Message):
 _PushTelemetryResponse = decoded(PushTelemetryResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _PushTelemetryResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7

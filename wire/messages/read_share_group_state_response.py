@@ -137,7 +137,7 @@ class ReadShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ReadShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateResponse, version, error) from error
         if end != len(data):
@@ -164,7 +164,7 @@ class ReadShareGroupStateResponse(Message):
 _ReadShareGroupStateResponse = decoded(ReadShareGroupStateResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ReadShareGroupStateResponse()
     n = d[o]
     o += 1
@@ -206,29 +206,28 @@ def _read_v0(d, o, s=None):
                     e4.state_batches = l5 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 20 * n
-                        for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
-                            if t:
-                                o += 20 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _StateBatch()
-                                    e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
-                                    o += 20
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _StateBatch()
-                            e7.first_offset = v8
-                            e7.last_offset = v9
-                            e7.delivery_state = v10
-                            e7.delivery_count = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v7, v8, v9, v10, t in iterate_qqbhB(d[o:o + 20 * n]):
+                                if t: break
+                                e6 = _StateBatch()
+                                e6.first_offset = v7
+                                e6.last_offset = v8
+                                e6.delivery_state = v9
+                                e6.delivery_count = v10
+                                e6.unknown_tagged_fields = ()
+                                l5.append(e6)
+                            o += 20 * len(l5)
+                            n -= len(l5)
+                        if n:
+                            for _ in range(n):
+                                e11 = _StateBatch()
+                                e11.first_offset, e11.last_offset, e11.delivery_state, e11.delivery_count, t = unpack_qqbhB(d, o)
+                                o += 20
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l5.append(e11)
                     t = d[o]
                     o += 1
                     if t:

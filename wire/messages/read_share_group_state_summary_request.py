@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class ReadShareGroupStateSummaryRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ReadShareGroupStateSummaryRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateSummaryRequest, version, error) from error
         if end != len(data):
@@ -131,61 +132,63 @@ class ReadShareGroupStateSummaryRequest(Message):
 _ReadShareGroupStateSummaryRequest = decoded(ReadShareGroupStateSummaryRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ReadShareGroupStateSummaryRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
-    m.topics = l1 = []
+    m.topics = l2 = []
     if n:
         if s: s(n)
-        for _ in range(n):
-            e2 = _ReadStateSummaryData()
-            e2.topic_id, n = unpack_UB(d, o)
+        c3 = n
+        if s is None: o = _shapes_0.last(d, o, n, l2)
+        while len(l2) < c3:
+            e4 = _ReadStateSummaryData()
+            e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 9, "Partitions")
-            e2.partitions = l3 = []
+            e4.partitions = l5 = []
             if n:
                 if s: s(n)
-                p4 = o + 9 * n
-                for v6, v7, t in iterate_iiB(d[o:p4]):
-                    if t:
-                        o += 9 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e8 = _PartitionData()
-                            e8.partition, e8.leader_epoch, t = unpack_iiB(d, o)
-                            o += 9
-                            if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e8.unknown_tagged_fields = ()
-                            l3.append(e8)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition = v6
-                    e5.leader_epoch = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v7, v8, t in iterate_iiB(d[o:o + 9 * n]):
+                        if t: break
+                        e6 = _PartitionData()
+                        e6.partition = v7
+                        e6.leader_epoch = v8
+                        e6.unknown_tagged_fields = ()
+                        l5.append(e6)
+                    o += 9 * len(l5)
+                    n -= len(l5)
+                if n:
+                    for _ in range(n):
+                        e9 = _PartitionData()
+                        e9.partition, e9.leader_epoch, t = unpack_iiB(d, o)
+                        o += 9
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l5.append(e9)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l2.append(e4)
+            if s is None: o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
     t = d[o]
     o += 1
     if t:
@@ -235,6 +238,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_ReadStateSummaryData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition", "i"), ("leader_epoch", "i"),), ())),), ())
 _READ: dict[int, Callable[..., tuple[ReadShareGroupStateSummaryRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateSummaryRequest], bytes]] = {0: _write_v0, 1: _write_v0}
 

@@ -114,7 +114,7 @@ class ReadShareGroupStateSummaryResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ReadShareGroupStateSummaryResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateSummaryResponse, version, error) from error
         if end != len(data):
@@ -141,7 +141,7 @@ class ReadShareGroupStateSummaryResponse(Message):
 _ReadShareGroupStateSummaryResponse = decoded(ReadShareGroupStateSummaryResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ReadShareGroupStateSummaryResponse()
     n = d[o]
     o += 1
@@ -198,7 +198,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ReadShareGroupStateSummaryResponse()
     n = d[o]
     o += 1

@@ -59,7 +59,7 @@ class RemoveRaftVoterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveRaftVoterRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterRequest, version, error) from error
         if end != len(data):
@@ -86,7 +86,7 @@ class RemoveRaftVoterRequest(Message):
 _RemoveRaftVoterRequest = decoded(RemoveRaftVoterRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:

@@ -53,7 +53,7 @@ class RemoveRaftVoterResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveRaftVoterResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterResponse, version, error) from error
         if end != len(data):
@@ -80,7 +80,7 @@ class RemoveRaftVoterResponse(Message):
 _RemoveRaftVoterResponse = decoded(RemoveRaftVoterResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveRaftVoterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6

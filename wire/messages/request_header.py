@@ -53,7 +53,7 @@ class RequestHeader(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RequestHeader:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RequestHeader, version, error) from error
         if end != len(data):
@@ -80,7 +80,7 @@ class RequestHeader(Message):
 _RequestHeader = decoded(RequestHeader)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10
@@ -92,7 +92,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10

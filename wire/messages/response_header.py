@@ -49,7 +49,7 @@ class ResponseHeader(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ResponseHeader:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ResponseHeader, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class ResponseHeader(Message):
 _ResponseHeader = decoded(ResponseHeader)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ResponseHeader()
     m.unknown_tagged_fields = ()
     m.correlation_id, = unpack_i(d, o)
@@ -84,7 +84,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ResponseHeader()
     m.correlation_id, t = unpack_iB(d, o)
     o += 5

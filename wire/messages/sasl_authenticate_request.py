@@ -54,7 +54,7 @@ class SaslAuthenticateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslAuthenticateRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateRequest, version, error) from error
         if end != len(data):
@@ -81,7 +81,7 @@ class SaslAuthenticateRequest(Message):
 _SaslAuthenticateRequest = decoded(SaslAuthenticateRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SaslAuthenticateRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -93,7 +93,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _SaslAuthenticateRequest()
     n = d[o]
     if 0 < n < 128:

@@ -68,7 +68,7 @@ class SaslAuthenticateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslAuthenticateResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateResponse, version, error) from error
         if end != len(data):
@@ -95,7 +95,7 @@ class SaslAuthenticateResponse(Message):
 _SaslAuthenticateResponse = decoded(SaslAuthenticateResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SaslAuthenticateResponse()
     m.session_lifetime_ms = 0
     m.error_code, n = unpack_hh(d, o)
@@ -114,7 +114,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hh(d, o)
     o += 4
@@ -134,7 +134,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2

@@ -49,7 +49,7 @@ class SaslHandshakeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslHandshakeRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeRequest, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class SaslHandshakeRequest(Message):
 _SaslHandshakeRequest = decoded(SaslHandshakeRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SaslHandshakeRequest()
     n, = unpack_h(d, o)
     o += 2

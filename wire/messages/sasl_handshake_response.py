@@ -52,7 +52,7 @@ class SaslHandshakeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslHandshakeResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeResponse, version, error) from error
         if end != len(data):
@@ -79,7 +79,7 @@ class SaslHandshakeResponse(Message):
 _SaslHandshakeResponse = decoded(SaslHandshakeResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SaslHandshakeResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6

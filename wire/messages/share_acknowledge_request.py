@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -48,6 +49,7 @@ unpack_all_b = UNPACKERS["b"]
 unpack_iB = packed("iB").unpack_from
 unpack_ioB = packed("ioB").unpack_from
 unpack_qqB = packed("qqB").unpack_from
+unpack_short_b = short_arrays("b")
 
 
 class AcknowledgementBatch(Struct):
@@ -143,7 +145,7 @@ class ShareAcknowledgeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareAcknowledgeRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeRequest, version, error) from error
         if end != len(data):
@@ -170,7 +172,7 @@ class ShareAcknowledgeRequest(Message):
 _ShareAcknowledgeRequest = decoded(ShareAcknowledgeRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareAcknowledgeRequest()
     m.is_renew_ack = False
     n = d[o]
@@ -221,13 +223,14 @@ def _read_v1(d, o, s=None):
                     if n:
                         if s: s(n)
                         c6 = n
+                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                e7.acknowledge_types = [*unpack_short_b[n](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
@@ -243,8 +246,7 @@ def _read_v1(d, o, s=None):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None:
-                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
@@ -268,7 +270,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ShareAcknowledgeRequest()
     n = d[o]
     if 0 < n < 128:
@@ -318,13 +320,14 @@ def _read_v2(d, o, s=None):
                     if n:
                         if s: s(n)
                         c6 = n
+                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                e7.acknowledge_types = [*unpack_short_b[n](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
@@ -340,8 +343,7 @@ def _read_v2(d, o, s=None):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None:
-                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -38,6 +39,7 @@ pack_ihB = packed("ihB").pack
 pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
@@ -163,7 +165,7 @@ class ShareAcknowledgeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareAcknowledgeResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeResponse, version, error) from error
         if end != len(data):
@@ -190,7 +192,7 @@ class ShareAcknowledgeResponse(Message):
 _ShareAcknowledgeResponse = decoded(ShareAcknowledgeResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareAcknowledgeResponse()
     m.acquisition_lock_timeout_ms = 0
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -265,14 +267,16 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e7 = _NodeEndpoint()
-            e7.node_id, n = unpack_iB(d, o)
+            e7.node_id, k8 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e7.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k8 < 128:
+                v, e7.port, n = unpack_after_string_iB[k8](d, o)
+                e7.host = v.decode()
+                o += k8 + 4
             else:
-                e7.host, o = compact_string(d, o + 1, n, "Host")
-            e7.port, n = unpack_iB(d, o)
-            o += 4
+                e7.host, o = compact_string(d, o + 1, k8, "Host")
+                e7.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e7.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -296,7 +300,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ShareAcknowledgeResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -370,14 +374,16 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e7 = _NodeEndpoint()
-            e7.node_id, n = unpack_iB(d, o)
+            e7.node_id, k8 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e7.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k8 < 128:
+                v, e7.port, n = unpack_after_string_iB[k8](d, o)
+                e7.host = v.decode()
+                o += k8 + 4
             else:
-                e7.host, o = compact_string(d, o + 1, n, "Host")
-            e7.port, n = unpack_iB(d, o)
-            o += 4
+                e7.host, o = compact_string(d, o + 1, k8, "Host")
+                e7.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
                 e7.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -53,6 +54,8 @@ unpack_iB = packed("iB").unpack_from
 unpack_iiiiiiB = packed("iiiiiiB").unpack_from
 unpack_iiiiiiboB = packed("iiiiiiboB").unpack_from
 unpack_qqB = packed("qqB").unpack_from
+unpack_short_b = short_arrays("b")
+unpack_short_i = short_arrays("i")
 
 
 class AcknowledgementBatch(Struct):
@@ -184,7 +187,7 @@ class ShareFetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareFetchRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchRequest, version, error) from error
         if end != len(data):
@@ -211,7 +214,7 @@ class ShareFetchRequest(Message):
 _ShareFetchRequest = decoded(ShareFetchRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareFetchRequest()
     m.share_acquire_mode = 0
     m.is_renew_ack = False
@@ -264,13 +267,14 @@ def _read_v1(d, o, s=None):
                     if n:
                         if s: s(n)
                         c6 = n
+                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                e7.acknowledge_types = [*unpack_short_b[n](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
@@ -286,8 +290,7 @@ def _read_v1(d, o, s=None):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None:
-                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
@@ -312,13 +315,14 @@ def _read_v1(d, o, s=None):
     if n:
         if s: s(n)
         c9 = n
+        if s is None: o = _shapes_1.last(d, o, n, l8)
         while len(l8) < c9:
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e10.partitions = [*unpack_all_i[n - 1](d, o)]
+                e10.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e10.partitions = []
@@ -334,8 +338,7 @@ def _read_v1(d, o, s=None):
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            if s is None:
-                o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None: o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
@@ -345,7 +348,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _ShareFetchRequest()
     n = d[o]
     if 0 < n < 128:
@@ -396,13 +399,14 @@ def _read_v2(d, o, s=None):
                     if n:
                         if s: s(n)
                         c6 = n
+                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                e7.acknowledge_types = [*unpack_short_b[n](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
@@ -418,8 +422,7 @@ def _read_v2(d, o, s=None):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None:
-                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
@@ -444,13 +447,14 @@ def _read_v2(d, o, s=None):
     if n:
         if s: s(n)
         c9 = n
+        if s is None: o = _shapes_1.last(d, o, n, l8)
         while len(l8) < c9:
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
                 if s: s(n - 1)
-                e10.partitions = [*unpack_all_i[n - 1](d, o)]
+                e10.partitions = [*unpack_short_i[n](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e10.partitions = []
@@ -466,8 +470,7 @@ def _read_v2(d, o, s=None):
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            if s is None:
-                o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None: o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_bytes,
     compact_count,
     compact_string,
@@ -44,6 +45,7 @@ pack_iix = packed("iix").pack
 pack_qqh = packed("qqh").pack
 pack_qqhx = packed("qqhx").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iB = after_strings("iB")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -201,7 +203,7 @@ class ShareFetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareFetchResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchResponse, version, error) from error
         if end != len(data):
@@ -228,7 +230,7 @@ class ShareFetchResponse(Message):
 _ShareFetchResponse = decoded(ShareFetchResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareFetchResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -300,28 +302,27 @@ def _read_v1(d, o, s=None):
                     e4.acquired_records = l6 = []
                     if n:
                         if s: s(n)
-                        p7 = o + 19 * n
-                        for v9, v10, v11, t in iterate_qqhB(d[o:p7]):
-                            if t:
-                                o += 19 * len(l6)
-                                for _ in range(n - len(l6)):
-                                    e12 = _AcquiredRecords()
-                                    e12.first_offset, e12.last_offset, e12.delivery_count, t = unpack_qqhB(d, o)
-                                    o += 19
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l6.append(e12)
-                                break
-                            e8 = _AcquiredRecords()
-                            e8.first_offset = v9
-                            e8.last_offset = v10
-                            e8.delivery_count = v11
-                            e8.unknown_tagged_fields = ()
-                            l6.append(e8)
-                        else:
-                            o = p7
+                        if n > 4:
+                            for v8, v9, v10, t in iterate_qqhB(d[o:o + 19 * n]):
+                                if t: break
+                                e7 = _AcquiredRecords()
+                                e7.first_offset = v8
+                                e7.last_offset = v9
+                                e7.delivery_count = v10
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 19 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e11 = _AcquiredRecords()
+                                e11.first_offset, e11.last_offset, e11.delivery_count, t = unpack_qqhB(d, o)
+                                o += 19
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l6.append(e11)
                     t = d[o]
                     o += 1
                     if t:
@@ -342,33 +343,35 @@ def _read_v1(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
-    m.node_endpoints = l13 = []
+    m.node_endpoints = l12 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e14 = _NodeEndpoint()
-            e14.node_id, n = unpack_iB(d, o)
+            e13 = _NodeEndpoint()
+            e13.node_id, k14 = unpack_iB(d, o)
             o += 4
-            if 0 < n < 128:
-                e14.host = d[o + 1:(o := o + n)].decode()
+            if 0 < k14 < 128:
+                v, e13.port, n = unpack_after_string_iB[k14](d, o)
+                e13.host = v.decode()
+                o += k14 + 4
             else:
-                e14.host, o = compact_string(d, o + 1, n, "Host")
-            e14.port, n = unpack_iB(d, o)
-            o += 4
+                e13.host, o = compact_string(d, o + 1, k14, "Host")
+                e13.port, n = unpack_iB(d, o)
+                o += 4
             if 0 < n < 128:
-                e14.rack = d[o + 1:(o := o + n)].decode()
+                e13.rack = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e14.rack = None
+                e13.rack = None
                 o += 1
             else:
-                e14.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                e13.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
             t = d[o]
             o += 1
             if t:
-                e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e14.unknown_tagged_fields = ()
-            l13.append(e14)
+                e13.unknown_tagged_fields = ()
+            l12.append(e13)
     t = d[o]
     o += 1
     if t:

@@ -15,12 +15,14 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,10 +44,12 @@ pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_iiB = after_strings("iiB")
 unpack_all_i = UNPACKERS["i"]
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class TopicPartitions(Struct):
@@ -176,7 +180,7 @@ class ShareGroupDescribeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupDescribeResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupDescribeResponse, version, error) from error
         if end != len(data):
@@ -203,7 +207,7 @@ class ShareGroupDescribeResponse(Message):
 _ShareGroupDescribeResponse = decoded(ShareGroupDescribeResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -225,123 +229,125 @@ def _read_v1(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.group_epoch, e2.assignment_epoch, k5 = unpack_after_string_iiB[k4](d, o)
+                e2.group_state = v.decode()
+                o += k4 + 8
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            e2.group_epoch, e2.assignment_epoch, n = unpack_iiB(d, o)
-            o += 8
-            if 0 < n < 128:
-                e2.assignor_name = d[o + 1:(o := o + n)].decode()
+                e2.group_state, o = compact_string(d, o + 1, k4, "GroupState")
+                e2.group_epoch, e2.assignment_epoch, k5 = unpack_iiB(d, o)
+                o += 8
+            if 0 < k5 < 128:
+                e2.assignor_name = d[o + 1:(o := o + k5)].decode()
             else:
-                e2.assignor_name, o = compact_string(d, o + 1, n, "AssignorName")
+                e2.assignor_name, o = compact_string(d, o + 1, k5, "AssignorName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 12, "Members")
-            e2.members = l3 = []
+            e2.members = l6 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _Member()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    e7 = _Member()
+                    k8 = d[o]
+                    if 0 < k8 < 128:
+                        e7.member_id = d[o + 1:(o := o + k8)].decode()
                     else:
-                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                        e7.member_id, o = compact_string(d, o + 1, k8, "MemberId")
                     n = d[o]
                     if 0 < n < 128:
-                        e4.rack_id = d[o + 1:(o := o + n)].decode()
+                        e7.rack_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.rack_id = None
+                        e7.rack_id = None
                         o += 1
                     else:
-                        e4.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
-                    e4.member_epoch, n = unpack_iB(d, o)
+                        e7.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
+                    e7.member_epoch, k9 = unpack_iB(d, o)
                     o += 4
-                    if 0 < n < 128:
-                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                    if 0 < k9 < 128:
+                        e7.client_id = d[o + 1:(o := o + k9)].decode()
                     else:
-                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                        e7.client_id, o = compact_string(d, o + 1, k9, "ClientId")
+                    k10 = d[o]
+                    if 0 < k10 < 128:
+                        e7.client_host = d[o + 1:(o := o + k10)].decode()
                     else:
-                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                        e7.client_host, o = compact_string(d, o + 1, k10, "ClientHost")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
-                    e4.subscribed_topic_names = l5 = []
+                    e7.subscribed_topic_names = l11 = []
                     if s: s(n)
                     for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v6 = d[o + 1:(o := o + n)].decode()
+                        k13 = d[o]
+                        if 0 < k13 < 128:
+                            v12 = d[o + 1:(o := o + k13)].decode()
                         else:
-                            v6, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
-                        l5.append(v6)
-                    e4.assignment = e7 = _Assignment()
+                            v12, o = compact_string(d, o + 1, k13, "SubscribedTopicNames")
+                        l11.append(v12)
+                    e7.assignment = e14 = _Assignment()
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
-                    e7.topic_partitions = l8 = []
+                    e14.topic_partitions = l15 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e9 = _TopicPartitions()
-                            e9.topic_id, n = unpack_UB(d, o)
+                            e16 = _TopicPartitions()
+                            e16.topic_id, k17 = unpack_UB(d, o)
                             o += 16
-                            if 0 < n < 128:
-                                e9.topic_name = d[o + 1:(o := o + n)].decode()
+                            if 0 < k17 < 128:
+                                e16.topic_name = d[o + 1:(o := o + k17)].decode()
                             else:
-                                e9.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                                e16.topic_name, o = compact_string(d, o + 1, k17, "TopicName")
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e9.partitions = [*unpack_all_i[n - 1](d, o)]
+                                e16.partitions = [*unpack_short_i[n](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
-                                e9.partitions = []
+                                e16.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
                                 if s: s(n)
-                                e9.partitions = [*unpack_all_i[n](d, o)]
+                                e16.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e9.unknown_tagged_fields = ()
-                            l8.append(e9)
+                                e16.unknown_tagged_fields = ()
+                            l15.append(e16)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    else:
+                        e14.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     if t:
                         e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                    l6.append(e7)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:

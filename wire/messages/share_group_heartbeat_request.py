@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     nullable_compact_count,
     nullable_compact_string,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 
 
@@ -64,7 +66,7 @@ class ShareGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatRequest, version, error) from error
         if end != len(data):
@@ -91,20 +93,22 @@ class ShareGroupHeartbeatRequest(Message):
 _ShareGroupHeartbeatRequest = decoded(ShareGroupHeartbeatRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareGroupHeartbeatRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.member_epoch, n = unpack_after_string_iB[k2](d, o)
+        m.member_id = v.decode()
+        o += k2 + 4
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, n = unpack_iB(d, o)
-    o += 4
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
+        m.member_epoch, n = unpack_iB(d, o)
+        o += 4
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
@@ -121,15 +125,15 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.subscribed_topic_names = None
     else:
-        m.subscribed_topic_names = l1 = []
+        m.subscribed_topic_names = l3 = []
         if s: s(n)
         for _ in range(n):
-            n = d[o]
-            if 0 < n < 128:
-                v2 = d[o + 1:(o := o + n)].decode()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                v4 = d[o + 1:(o := o + k5)].decode()
             else:
-                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
-            l1.append(v2)
+                v4, o = compact_string(d, o + 1, k5, "SubscribedTopicNames")
+            l3.append(v4)
     t = d[o]
     o += 1
     if t:

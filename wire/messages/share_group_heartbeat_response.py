@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,6 +43,7 @@ unpack_UB = packed("UB").unpack_from
 unpack_all_i = UNPACKERS["i"]
 unpack_ihB = packed("ihB").unpack_from
 unpack_iib = packed("iib").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class TopicPartitions(Struct):
@@ -116,7 +118,7 @@ class ShareGroupHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatResponse, version, error) from error
         if end != len(data):
@@ -143,7 +145,7 @@ class ShareGroupHeartbeatResponse(Message):
 _ShareGroupHeartbeatResponse = decoded(ShareGroupHeartbeatResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _ShareGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -178,13 +180,14 @@ def _read_v1(d, o, s=None):
         if n:
             if s: s(n)
             c3 = n
+            if s is None: o = _shapes_0.last(d, o, n, l2)
             while len(l2) < c3:
                 e4 = _TopicPartitions()
                 e4.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e4.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e4.partitions = []
@@ -200,8 +203,7 @@ def _read_v1(d, o, s=None):
                 else:
                     e4.unknown_tagged_fields = ()
                 l2.append(e4)
-                if s is None:
-                    o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
+                if s is None: o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
         t = d[o]
         o += 1
         if t:

@@ -64,7 +64,7 @@ class StreamsGroupDescribeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupDescribeRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeRequest, version, error) from error
         if end != len(data):
@@ -91,7 +91,7 @@ class StreamsGroupDescribeRequest(Message):
 _StreamsGroupDescribeRequest = decoded(StreamsGroupDescribeRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _StreamsGroupDescribeRequest()
     m.include_topology_description = False
     n = d[o]
@@ -103,11 +103,11 @@ def _read_v0(d, o, s=None):
     m.group_ids = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "GroupIds")
+            v2, o = compact_string(d, o + 1, k3, "GroupIds")
         l1.append(v2)
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2
@@ -118,7 +118,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _StreamsGroupDescribeRequest()
     n = d[o]
     o += 1
@@ -129,11 +129,11 @@ def _read_v1(d, o, s=None):
     m.group_ids = l1 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k3 = d[o]
+        if 0 < k3 < 128:
+            v2 = d[o + 1:(o := o + k3)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "GroupIds")
+            v2, o = compact_string(d, o + 1, k3, "GroupIds")
         l1.append(v2)
     m.include_authorized_operations, m.include_topology_description, t = unpack_ooB(d, o)
     o += 3

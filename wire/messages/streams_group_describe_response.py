@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -21,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -53,6 +55,13 @@ pack_ix = packed("ix").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
+unpack_after_string_b = after_strings("b")
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_iB = after_strings("iB")
+unpack_after_string_ihB = after_strings("ihB")
+unpack_after_string_iib = after_strings("iib")
+unpack_after_string_iqB = after_strings("iqB")
 unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
 unpack_bB = packed("bB").unpack_from
@@ -63,6 +72,7 @@ unpack_ihB = packed("ihB").unpack_from
 unpack_iib = packed("iib").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 unpack_oB = packed("oB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class KeyValue(Struct):
@@ -440,7 +450,7 @@ class StreamsGroupDescribeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupDescribeResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeResponse, version, error) from error
         if end != len(data):
@@ -467,7 +477,7 @@ class StreamsGroupDescribeResponse(Message):
 _StreamsGroupDescribeResponse = decoded(StreamsGroupDescribeResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _StreamsGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -492,507 +502,287 @@ def _read_v0(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.group_epoch, e2.assignment_epoch, n = unpack_after_string_iib[k4](d, o)
+                e2.group_state = v.decode()
+                o += k4 + 9
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
-            o += 9
+                e2.group_state, o = compact_string(d, o + 1, k4, "GroupState")
+                e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
+                o += 9
             if n < 0:
                 e2.topology = None
             else:
-                e2.topology = e3 = _Topology()
-                e3.epoch, n = unpack_iB(d, o)
+                e2.topology = e5 = _Topology()
+                e5.epoch, n = unpack_iB(d, o)
                 o += 5
                 if n < 128:
                     n -= 1
                 else:
                     n, o = nullable_compact_count(d, o, n, 6, "Subtopologies")
                 if n < 0:
-                    e3.subtopologies = None
+                    e5.subtopologies = None
                 else:
-                    e3.subtopologies = l4 = []
+                    e5.subtopologies = l6 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e5 = _Subtopology()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e5.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            e7 = _Subtopology()
+                            k8 = d[o]
+                            if 0 < k8 < 128:
+                                e7.subtopology_id = d[o + 1:(o := o + k8)].decode()
                             else:
-                                e5.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                                e7.subtopology_id, o = compact_string(d, o + 1, k8, "SubtopologyId")
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 1, "SourceTopics")
-                            e5.source_topics = l6 = []
+                            e7.source_topics = l9 = []
                             if s: s(n)
                             for _ in range(n):
-                                n = d[o]
-                                if 0 < n < 128:
-                                    v7 = d[o + 1:(o := o + n)].decode()
+                                k11 = d[o]
+                                if 0 < k11 < 128:
+                                    v10 = d[o + 1:(o := o + k11)].decode()
                                 else:
-                                    v7, o = compact_string(d, o + 1, n, "SourceTopics")
-                                l6.append(v7)
+                                    v10, o = compact_string(d, o + 1, k11, "SourceTopics")
+                                l9.append(v10)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
-                            e5.repartition_sink_topics = l8 = []
+                            e7.repartition_sink_topics = l12 = []
                             if s: s(n)
                             for _ in range(n):
-                                n = d[o]
-                                if 0 < n < 128:
-                                    v9 = d[o + 1:(o := o + n)].decode()
+                                k14 = d[o]
+                                if 0 < k14 < 128:
+                                    v13 = d[o + 1:(o := o + k14)].decode()
                                 else:
-                                    v9, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
-                                l8.append(v9)
+                                    v13, o = compact_string(d, o + 1, k14, "RepartitionSinkTopics")
+                                l12.append(v13)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
-                            e5.state_changelog_topics = l10 = []
+                            e7.state_changelog_topics = l15 = []
                             if n:
                                 if s: s(n)
                                 for _ in range(n):
-                                    e11 = _TopicInfo()
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        e11.name = d[o + 1:(o := o + n)].decode()
+                                    e16 = _TopicInfo()
+                                    k17 = d[o]
+                                    if 0 < k17 < 128:
+                                        v, e16.partitions, e16.replication_factor, n = unpack_after_string_ihB[k17](d, o)
+                                        e16.name = v.decode()
+                                        o += k17 + 7
                                     else:
-                                        e11.name, o = compact_string(d, o + 1, n, "Name")
-                                    e11.partitions, e11.replication_factor, n = unpack_ihB(d, o)
-                                    o += 7
+                                        e16.name, o = compact_string(d, o + 1, k17, "Name")
+                                        e16.partitions, e16.replication_factor, n = unpack_ihB(d, o)
+                                        o += 7
                                     if 0 < n < 128:
                                         n -= 1
                                     else:
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                                    e11.topic_configs = l12 = []
+                                    e16.topic_configs = l18 = []
                                     if n:
                                         if s: s(n)
                                         for _ in range(n):
-                                            e13 = _KeyValue()
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e13.key = d[o + 1:(o := o + n)].decode()
+                                            e19 = _KeyValue()
+                                            k20 = d[o]
+                                            if 0 < k20 < 128:
+                                                e19.key = d[o + 1:(o := o + k20)].decode()
                                             else:
-                                                e13.key, o = compact_string(d, o + 1, n, "Key")
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e13.value = d[o + 1:(o := o + n)].decode()
+                                                e19.key, o = compact_string(d, o + 1, k20, "Key")
+                                            k21 = d[o]
+                                            if 0 < k21 < 128:
+                                                e19.value = d[o + 1:(o := o + k21)].decode()
                                             else:
-                                                e13.value, o = compact_string(d, o + 1, n, "Value")
+                                                e19.value, o = compact_string(d, o + 1, k21, "Value")
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                                e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
-                                                e13.unknown_tagged_fields = ()
-                                            l12.append(e13)
+                                                e19.unknown_tagged_fields = ()
+                                            l18.append(e19)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                        e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
-                                        e11.unknown_tagged_fields = ()
-                                    l10.append(e11)
+                                        e16.unknown_tagged_fields = ()
+                                    l15.append(e16)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
-                            e5.repartition_source_topics = l14 = []
+                            e7.repartition_source_topics = l22 = []
                             if n:
                                 if s: s(n)
                                 for _ in range(n):
-                                    e15 = _TopicInfo()
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        e15.name = d[o + 1:(o := o + n)].decode()
+                                    e23 = _TopicInfo()
+                                    k24 = d[o]
+                                    if 0 < k24 < 128:
+                                        v, e23.partitions, e23.replication_factor, n = unpack_after_string_ihB[k24](d, o)
+                                        e23.name = v.decode()
+                                        o += k24 + 7
                                     else:
-                                        e15.name, o = compact_string(d, o + 1, n, "Name")
-                                    e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
-                                    o += 7
+                                        e23.name, o = compact_string(d, o + 1, k24, "Name")
+                                        e23.partitions, e23.replication_factor, n = unpack_ihB(d, o)
+                                        o += 7
                                     if 0 < n < 128:
                                         n -= 1
                                     else:
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                                    e15.topic_configs = l16 = []
+                                    e23.topic_configs = l25 = []
                                     if n:
                                         if s: s(n)
                                         for _ in range(n):
-                                            e17 = _KeyValue()
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e17.key = d[o + 1:(o := o + n)].decode()
+                                            e26 = _KeyValue()
+                                            k27 = d[o]
+                                            if 0 < k27 < 128:
+                                                e26.key = d[o + 1:(o := o + k27)].decode()
                                             else:
-                                                e17.key, o = compact_string(d, o + 1, n, "Key")
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e17.value = d[o + 1:(o := o + n)].decode()
+                                                e26.key, o = compact_string(d, o + 1, k27, "Key")
+                                            k28 = d[o]
+                                            if 0 < k28 < 128:
+                                                e26.value = d[o + 1:(o := o + k28)].decode()
                                             else:
-                                                e17.value, o = compact_string(d, o + 1, n, "Value")
+                                                e26.value, o = compact_string(d, o + 1, k28, "Value")
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                                e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
-                                                e17.unknown_tagged_fields = ()
-                                            l16.append(e17)
+                                                e26.unknown_tagged_fields = ()
+                                            l25.append(e26)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                        e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
-                                        e15.unknown_tagged_fields = ()
-                                    l14.append(e15)
+                                        e23.unknown_tagged_fields = ()
+                                    l22.append(e23)
                             t = d[o]
                             o += 1
                             if t:
-                                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e5.unknown_tagged_fields = ()
-                            l4.append(e5)
+                                e7.unknown_tagged_fields = ()
+                            l6.append(e7)
                 t = d[o]
                 o += 1
                 if t:
-                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e3.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 28, "Members")
-            e2.members = l18 = []
+            e2.members = l29 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e19 = _Member()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.member_id = d[o + 1:(o := o + n)].decode()
+                    e30 = _Member()
+                    k31 = d[o]
+                    if 0 < k31 < 128:
+                        v, e30.member_epoch, n = unpack_after_string_iB[k31](d, o)
+                        e30.member_id = v.decode()
+                        o += k31 + 4
                     else:
-                        e19.member_id, o = compact_string(d, o + 1, n, "MemberId")
-                    e19.member_epoch, n = unpack_iB(d, o)
-                    o += 4
+                        e30.member_id, o = compact_string(d, o + 1, k31, "MemberId")
+                        e30.member_epoch, n = unpack_iB(d, o)
+                        o += 4
                     if 0 < n < 128:
-                        e19.instance_id = d[o + 1:(o := o + n)].decode()
+                        e30.instance_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e19.instance_id = None
+                        e30.instance_id = None
                         o += 1
                     else:
-                        e19.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
+                        e30.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
                     n = d[o]
                     if 0 < n < 128:
-                        e19.rack_id = d[o + 1:(o := o + n)].decode()
+                        e30.rack_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e19.rack_id = None
+                        e30.rack_id = None
                         o += 1
                     else:
-                        e19.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.client_id = d[o + 1:(o := o + n)].decode()
+                        e30.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
+                    k32 = d[o]
+                    if 0 < k32 < 128:
+                        e30.client_id = d[o + 1:(o := o + k32)].decode()
                     else:
-                        e19.client_id, o = compact_string(d, o + 1, n, "ClientId")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.client_host = d[o + 1:(o := o + n)].decode()
+                        e30.client_id, o = compact_string(d, o + 1, k32, "ClientId")
+                    k33 = d[o]
+                    if 0 < k33 < 128:
+                        v, e30.topology_epoch, k34 = unpack_after_string_iB[k33](d, o)
+                        e30.client_host = v.decode()
+                        o += k33 + 4
                     else:
-                        e19.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-                    e19.topology_epoch, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e19.process_id = d[o + 1:(o := o + n)].decode()
+                        e30.client_host, o = compact_string(d, o + 1, k33, "ClientHost")
+                        e30.topology_epoch, k34 = unpack_iB(d, o)
+                        o += 4
+                    if 0 < k34 < 128:
+                        v, n = unpack_after_string_b[k34](d, o)
+                        e30.process_id = v.decode()
+                        o += k34 + 1
                     else:
-                        e19.process_id, o = compact_string(d, o + 1, n, "ProcessId")
-                    n, = unpack_b(d, o)
-                    o += 1
+                        e30.process_id, o = compact_string(d, o + 1, k34, "ProcessId")
+                        n, = unpack_b(d, o)
+                        o += 1
                     if n < 0:
-                        e19.user_endpoint = None
+                        e30.user_endpoint = None
                     else:
-                        e19.user_endpoint = e20 = _Endpoint()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e20.host = d[o + 1:(o := o + n)].decode()
+                        e30.user_endpoint = e35 = _Endpoint()
+                        k36 = d[o]
+                        if 0 < k36 < 128:
+                            v, e35.port, t = unpack_after_string_HB[k36](d, o)
+                            e35.host = v.decode()
+                            o += k36 + 3
                         else:
-                            e20.host, o = compact_string(d, o + 1, n, "Host")
-                        e20.port, t = unpack_HB(d, o)
-                        o += 3
+                            e35.host, o = compact_string(d, o + 1, k36, "Host")
+                            e35.port, t = unpack_HB(d, o)
+                            o += 3
                         if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e35.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e20.unknown_tagged_fields = ()
+                            e35.unknown_tagged_fields = ()
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 3, "ClientTags")
-                    e19.client_tags = l21 = []
+                    e30.client_tags = l37 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e22 = _KeyValue()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e22.key = d[o + 1:(o := o + n)].decode()
+                            e38 = _KeyValue()
+                            k39 = d[o]
+                            if 0 < k39 < 128:
+                                e38.key = d[o + 1:(o := o + k39)].decode()
                             else:
-                                e22.key, o = compact_string(d, o + 1, n, "Key")
-                            n = d[o]
-                            if 0 < n < 128:
-                                e22.value = d[o + 1:(o := o + n)].decode()
+                                e38.key, o = compact_string(d, o + 1, k39, "Key")
+                            k40 = d[o]
+                            if 0 < k40 < 128:
+                                e38.value = d[o + 1:(o := o + k40)].decode()
                             else:
-                                e22.value, o = compact_string(d, o + 1, n, "Value")
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e22.unknown_tagged_fields = ()
-                            l21.append(e22)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 14, "TaskOffsets")
-                    e19.task_offsets = l23 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e24 = _TaskOffset()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e24.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            e24.partition, e24.offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e24.unknown_tagged_fields = ()
-                            l23.append(e24)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
-                    e19.task_end_offsets = l25 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e26 = _TaskOffset()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e26.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            e26.partition, e26.offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e26.unknown_tagged_fields = ()
-                            l25.append(e26)
-                    e19.assignment = e27 = _Assignment()
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
-                    e27.active_tasks = l28 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e29 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e29.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e29.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e29.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e29.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e29.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e29.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e29.unknown_tagged_fields = ()
-                            l28.append(e29)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
-                    e27.standby_tasks = l30 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e31 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e31.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e31.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e31.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e31.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e31.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e31.unknown_tagged_fields = ()
-                            l30.append(e31)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
-                    e27.warmup_tasks = l32 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e33 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e33.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e33.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e33.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e33.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e33.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e33.unknown_tagged_fields = ()
-                            l32.append(e33)
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e27.unknown_tagged_fields = ()
-                    e19.target_assignment = e34 = _Assignment()
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
-                    e34.active_tasks = l35 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e36 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e36.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e36.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e36.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e36.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e36.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e36.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e36.unknown_tagged_fields = ()
-                            l35.append(e36)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
-                    e34.standby_tasks = l37 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e38 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e38.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e38.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e38.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e38.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e38.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
+                                e38.value, o = compact_string(d, o + 1, k40, "Value")
                             t = d[o]
                             o += 1
                             if t:
@@ -1005,50 +795,288 @@ def _read_v0(d, o, s=None):
                     if 0 < n < 128:
                         n -= 1
                     else:
-                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
-                    e34.warmup_tasks = l39 = []
+                        n, o = compact_count(d, o, n, 14, "TaskOffsets")
+                    e30.task_offsets = l41 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e40 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e40.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            e42 = _TaskOffset()
+                            k43 = d[o]
+                            if 0 < k43 < 128:
+                                v, e42.partition, e42.offset, t = unpack_after_string_iqB[k43](d, o)
+                                e42.subtopology_id = v.decode()
+                                o += k43 + 13
                             else:
-                                e40.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                                e42.subtopology_id, o = compact_string(d, o + 1, k43, "SubtopologyId")
+                                e42.partition, e42.offset, t = unpack_iqB(d, o)
+                                o += 13
+                            if t:
+                                e42.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e42.unknown_tagged_fields = ()
+                            l41.append(e42)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
+                    e30.task_end_offsets = l44 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e45 = _TaskOffset()
+                            k46 = d[o]
+                            if 0 < k46 < 128:
+                                v, e45.partition, e45.offset, t = unpack_after_string_iqB[k46](d, o)
+                                e45.subtopology_id = v.decode()
+                                o += k46 + 13
+                            else:
+                                e45.subtopology_id, o = compact_string(d, o + 1, k46, "SubtopologyId")
+                                e45.partition, e45.offset, t = unpack_iqB(d, o)
+                                o += 13
+                            if t:
+                                e45.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e45.unknown_tagged_fields = ()
+                            l44.append(e45)
+                    e30.assignment = e47 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e47.active_tasks = l48 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e49 = _TaskIds()
+                            k50 = d[o]
+                            if 0 < k50 < 128:
+                                e49.subtopology_id = d[o + 1:(o := o + k50)].decode()
+                            else:
+                                e49.subtopology_id, o = compact_string(d, o + 1, k50, "SubtopologyId")
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e40.partitions = [*unpack_all_i[n - 1](d, o)]
+                                e49.partitions = [*unpack_short_i[n](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
-                                e40.partitions = []
+                                e49.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
                                 if s: s(n)
-                                e40.partitions = [*unpack_all_i[n](d, o)]
+                                e49.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e40.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e49.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e40.unknown_tagged_fields = ()
-                            l39.append(e40)
+                                e49.unknown_tagged_fields = ()
+                            l48.append(e49)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e47.standby_tasks = l51 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e52 = _TaskIds()
+                            k53 = d[o]
+                            if 0 < k53 < 128:
+                                e52.subtopology_id = d[o + 1:(o := o + k53)].decode()
+                            else:
+                                e52.subtopology_id, o = compact_string(d, o + 1, k53, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e52.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e52.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e52.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e52.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e52.unknown_tagged_fields = ()
+                            l51.append(e52)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e47.warmup_tasks = l54 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e55 = _TaskIds()
+                            k56 = d[o]
+                            if 0 < k56 < 128:
+                                e55.subtopology_id = d[o + 1:(o := o + k56)].decode()
+                            else:
+                                e55.subtopology_id, o = compact_string(d, o + 1, k56, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e55.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e55.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e55.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e55.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e55.unknown_tagged_fields = ()
+                            l54.append(e55)
                     t = d[o]
                     o += 1
                     if t:
-                        e34.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e47.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e34.unknown_tagged_fields = ()
-                    e19.is_classic, t = unpack_oB(d, o)
+                        e47.unknown_tagged_fields = ()
+                    e30.target_assignment = e57 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e57.active_tasks = l58 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e59 = _TaskIds()
+                            k60 = d[o]
+                            if 0 < k60 < 128:
+                                e59.subtopology_id = d[o + 1:(o := o + k60)].decode()
+                            else:
+                                e59.subtopology_id, o = compact_string(d, o + 1, k60, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e59.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e59.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e59.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e59.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e59.unknown_tagged_fields = ()
+                            l58.append(e59)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e57.standby_tasks = l61 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e62 = _TaskIds()
+                            k63 = d[o]
+                            if 0 < k63 < 128:
+                                e62.subtopology_id = d[o + 1:(o := o + k63)].decode()
+                            else:
+                                e62.subtopology_id, o = compact_string(d, o + 1, k63, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e62.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e62.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e62.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e62.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e62.unknown_tagged_fields = ()
+                            l61.append(e62)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e57.warmup_tasks = l64 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e65 = _TaskIds()
+                            k66 = d[o]
+                            if 0 < k66 < 128:
+                                e65.subtopology_id = d[o + 1:(o := o + k66)].decode()
+                            else:
+                                e65.subtopology_id, o = compact_string(d, o + 1, k66, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e65.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e65.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e65.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e65.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e65.unknown_tagged_fields = ()
+                            l64.append(e65)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e57.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    else:
+                        e57.unknown_tagged_fields = ()
+                    e30.is_classic, t = unpack_oB(d, o)
                     o += 2
                     if t:
-                        e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e30.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e19.unknown_tagged_fields = ()
-                    l18.append(e19)
+                        e30.unknown_tagged_fields = ()
+                    l29.append(e30)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -1065,7 +1093,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _StreamsGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -1087,507 +1115,287 @@ def _read_v1(d, o, s=None):
                 o += 1
             else:
                 e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_id = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.group_id = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.group_state = d[o + 1:(o := o + n)].decode()
+                e2.group_id, o = compact_string(d, o + 1, k3, "GroupId")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.group_epoch, e2.assignment_epoch, n = unpack_after_string_iib[k4](d, o)
+                e2.group_state = v.decode()
+                o += k4 + 9
             else:
-                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-            e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
-            o += 9
+                e2.group_state, o = compact_string(d, o + 1, k4, "GroupState")
+                e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
+                o += 9
             if n < 0:
                 e2.topology = None
             else:
-                e2.topology = e3 = _Topology()
-                e3.epoch, n = unpack_iB(d, o)
+                e2.topology = e5 = _Topology()
+                e5.epoch, n = unpack_iB(d, o)
                 o += 5
                 if n < 128:
                     n -= 1
                 else:
                     n, o = nullable_compact_count(d, o, n, 6, "Subtopologies")
                 if n < 0:
-                    e3.subtopologies = None
+                    e5.subtopologies = None
                 else:
-                    e3.subtopologies = l4 = []
+                    e5.subtopologies = l6 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e5 = _Subtopology()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e5.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            e7 = _Subtopology()
+                            k8 = d[o]
+                            if 0 < k8 < 128:
+                                e7.subtopology_id = d[o + 1:(o := o + k8)].decode()
                             else:
-                                e5.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                                e7.subtopology_id, o = compact_string(d, o + 1, k8, "SubtopologyId")
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 1, "SourceTopics")
-                            e5.source_topics = l6 = []
+                            e7.source_topics = l9 = []
                             if s: s(n)
                             for _ in range(n):
-                                n = d[o]
-                                if 0 < n < 128:
-                                    v7 = d[o + 1:(o := o + n)].decode()
+                                k11 = d[o]
+                                if 0 < k11 < 128:
+                                    v10 = d[o + 1:(o := o + k11)].decode()
                                 else:
-                                    v7, o = compact_string(d, o + 1, n, "SourceTopics")
-                                l6.append(v7)
+                                    v10, o = compact_string(d, o + 1, k11, "SourceTopics")
+                                l9.append(v10)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
-                            e5.repartition_sink_topics = l8 = []
+                            e7.repartition_sink_topics = l12 = []
                             if s: s(n)
                             for _ in range(n):
-                                n = d[o]
-                                if 0 < n < 128:
-                                    v9 = d[o + 1:(o := o + n)].decode()
+                                k14 = d[o]
+                                if 0 < k14 < 128:
+                                    v13 = d[o + 1:(o := o + k14)].decode()
                                 else:
-                                    v9, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
-                                l8.append(v9)
+                                    v13, o = compact_string(d, o + 1, k14, "RepartitionSinkTopics")
+                                l12.append(v13)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
-                            e5.state_changelog_topics = l10 = []
+                            e7.state_changelog_topics = l15 = []
                             if n:
                                 if s: s(n)
                                 for _ in range(n):
-                                    e11 = _TopicInfo()
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        e11.name = d[o + 1:(o := o + n)].decode()
+                                    e16 = _TopicInfo()
+                                    k17 = d[o]
+                                    if 0 < k17 < 128:
+                                        v, e16.partitions, e16.replication_factor, n = unpack_after_string_ihB[k17](d, o)
+                                        e16.name = v.decode()
+                                        o += k17 + 7
                                     else:
-                                        e11.name, o = compact_string(d, o + 1, n, "Name")
-                                    e11.partitions, e11.replication_factor, n = unpack_ihB(d, o)
-                                    o += 7
+                                        e16.name, o = compact_string(d, o + 1, k17, "Name")
+                                        e16.partitions, e16.replication_factor, n = unpack_ihB(d, o)
+                                        o += 7
                                     if 0 < n < 128:
                                         n -= 1
                                     else:
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                                    e11.topic_configs = l12 = []
+                                    e16.topic_configs = l18 = []
                                     if n:
                                         if s: s(n)
                                         for _ in range(n):
-                                            e13 = _KeyValue()
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e13.key = d[o + 1:(o := o + n)].decode()
+                                            e19 = _KeyValue()
+                                            k20 = d[o]
+                                            if 0 < k20 < 128:
+                                                e19.key = d[o + 1:(o := o + k20)].decode()
                                             else:
-                                                e13.key, o = compact_string(d, o + 1, n, "Key")
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e13.value = d[o + 1:(o := o + n)].decode()
+                                                e19.key, o = compact_string(d, o + 1, k20, "Key")
+                                            k21 = d[o]
+                                            if 0 < k21 < 128:
+                                                e19.value = d[o + 1:(o := o + k21)].decode()
                                             else:
-                                                e13.value, o = compact_string(d, o + 1, n, "Value")
+                                                e19.value, o = compact_string(d, o + 1, k21, "Value")
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                                e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
-                                                e13.unknown_tagged_fields = ()
-                                            l12.append(e13)
+                                                e19.unknown_tagged_fields = ()
+                                            l18.append(e19)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                        e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
-                                        e11.unknown_tagged_fields = ()
-                                    l10.append(e11)
+                                        e16.unknown_tagged_fields = ()
+                                    l15.append(e16)
                             n = d[o]
                             o += 1
                             if 0 < n < 128:
                                 n -= 1
                             else:
                                 n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
-                            e5.repartition_source_topics = l14 = []
+                            e7.repartition_source_topics = l22 = []
                             if n:
                                 if s: s(n)
                                 for _ in range(n):
-                                    e15 = _TopicInfo()
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        e15.name = d[o + 1:(o := o + n)].decode()
+                                    e23 = _TopicInfo()
+                                    k24 = d[o]
+                                    if 0 < k24 < 128:
+                                        v, e23.partitions, e23.replication_factor, n = unpack_after_string_ihB[k24](d, o)
+                                        e23.name = v.decode()
+                                        o += k24 + 7
                                     else:
-                                        e15.name, o = compact_string(d, o + 1, n, "Name")
-                                    e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
-                                    o += 7
+                                        e23.name, o = compact_string(d, o + 1, k24, "Name")
+                                        e23.partitions, e23.replication_factor, n = unpack_ihB(d, o)
+                                        o += 7
                                     if 0 < n < 128:
                                         n -= 1
                                     else:
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                                    e15.topic_configs = l16 = []
+                                    e23.topic_configs = l25 = []
                                     if n:
                                         if s: s(n)
                                         for _ in range(n):
-                                            e17 = _KeyValue()
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e17.key = d[o + 1:(o := o + n)].decode()
+                                            e26 = _KeyValue()
+                                            k27 = d[o]
+                                            if 0 < k27 < 128:
+                                                e26.key = d[o + 1:(o := o + k27)].decode()
                                             else:
-                                                e17.key, o = compact_string(d, o + 1, n, "Key")
-                                            n = d[o]
-                                            if 0 < n < 128:
-                                                e17.value = d[o + 1:(o := o + n)].decode()
+                                                e26.key, o = compact_string(d, o + 1, k27, "Key")
+                                            k28 = d[o]
+                                            if 0 < k28 < 128:
+                                                e26.value = d[o + 1:(o := o + k28)].decode()
                                             else:
-                                                e17.value, o = compact_string(d, o + 1, n, "Value")
+                                                e26.value, o = compact_string(d, o + 1, k28, "Value")
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                                e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
-                                                e17.unknown_tagged_fields = ()
-                                            l16.append(e17)
+                                                e26.unknown_tagged_fields = ()
+                                            l25.append(e26)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                        e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
-                                        e15.unknown_tagged_fields = ()
-                                    l14.append(e15)
+                                        e23.unknown_tagged_fields = ()
+                                    l22.append(e23)
                             t = d[o]
                             o += 1
                             if t:
-                                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e5.unknown_tagged_fields = ()
-                            l4.append(e5)
+                                e7.unknown_tagged_fields = ()
+                            l6.append(e7)
                 t = d[o]
                 o += 1
                 if t:
-                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e3.unknown_tagged_fields = ()
+                    e5.unknown_tagged_fields = ()
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 28, "Members")
-            e2.members = l18 = []
+            e2.members = l29 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e19 = _Member()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.member_id = d[o + 1:(o := o + n)].decode()
+                    e30 = _Member()
+                    k31 = d[o]
+                    if 0 < k31 < 128:
+                        v, e30.member_epoch, n = unpack_after_string_iB[k31](d, o)
+                        e30.member_id = v.decode()
+                        o += k31 + 4
                     else:
-                        e19.member_id, o = compact_string(d, o + 1, n, "MemberId")
-                    e19.member_epoch, n = unpack_iB(d, o)
-                    o += 4
+                        e30.member_id, o = compact_string(d, o + 1, k31, "MemberId")
+                        e30.member_epoch, n = unpack_iB(d, o)
+                        o += 4
                     if 0 < n < 128:
-                        e19.instance_id = d[o + 1:(o := o + n)].decode()
+                        e30.instance_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e19.instance_id = None
+                        e30.instance_id = None
                         o += 1
                     else:
-                        e19.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
+                        e30.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
                     n = d[o]
                     if 0 < n < 128:
-                        e19.rack_id = d[o + 1:(o := o + n)].decode()
+                        e30.rack_id = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e19.rack_id = None
+                        e30.rack_id = None
                         o += 1
                     else:
-                        e19.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.client_id = d[o + 1:(o := o + n)].decode()
+                        e30.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
+                    k32 = d[o]
+                    if 0 < k32 < 128:
+                        e30.client_id = d[o + 1:(o := o + k32)].decode()
                     else:
-                        e19.client_id, o = compact_string(d, o + 1, n, "ClientId")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e19.client_host = d[o + 1:(o := o + n)].decode()
+                        e30.client_id, o = compact_string(d, o + 1, k32, "ClientId")
+                    k33 = d[o]
+                    if 0 < k33 < 128:
+                        v, e30.topology_epoch, k34 = unpack_after_string_iB[k33](d, o)
+                        e30.client_host = v.decode()
+                        o += k33 + 4
                     else:
-                        e19.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-                    e19.topology_epoch, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e19.process_id = d[o + 1:(o := o + n)].decode()
+                        e30.client_host, o = compact_string(d, o + 1, k33, "ClientHost")
+                        e30.topology_epoch, k34 = unpack_iB(d, o)
+                        o += 4
+                    if 0 < k34 < 128:
+                        v, n = unpack_after_string_b[k34](d, o)
+                        e30.process_id = v.decode()
+                        o += k34 + 1
                     else:
-                        e19.process_id, o = compact_string(d, o + 1, n, "ProcessId")
-                    n, = unpack_b(d, o)
-                    o += 1
+                        e30.process_id, o = compact_string(d, o + 1, k34, "ProcessId")
+                        n, = unpack_b(d, o)
+                        o += 1
                     if n < 0:
-                        e19.user_endpoint = None
+                        e30.user_endpoint = None
                     else:
-                        e19.user_endpoint = e20 = _Endpoint()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e20.host = d[o + 1:(o := o + n)].decode()
+                        e30.user_endpoint = e35 = _Endpoint()
+                        k36 = d[o]
+                        if 0 < k36 < 128:
+                            v, e35.port, t = unpack_after_string_HB[k36](d, o)
+                            e35.host = v.decode()
+                            o += k36 + 3
                         else:
-                            e20.host, o = compact_string(d, o + 1, n, "Host")
-                        e20.port, t = unpack_HB(d, o)
-                        o += 3
+                            e35.host, o = compact_string(d, o + 1, k36, "Host")
+                            e35.port, t = unpack_HB(d, o)
+                            o += 3
                         if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e35.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e20.unknown_tagged_fields = ()
+                            e35.unknown_tagged_fields = ()
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 3, "ClientTags")
-                    e19.client_tags = l21 = []
+                    e30.client_tags = l37 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e22 = _KeyValue()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e22.key = d[o + 1:(o := o + n)].decode()
+                            e38 = _KeyValue()
+                            k39 = d[o]
+                            if 0 < k39 < 128:
+                                e38.key = d[o + 1:(o := o + k39)].decode()
                             else:
-                                e22.key, o = compact_string(d, o + 1, n, "Key")
-                            n = d[o]
-                            if 0 < n < 128:
-                                e22.value = d[o + 1:(o := o + n)].decode()
+                                e38.key, o = compact_string(d, o + 1, k39, "Key")
+                            k40 = d[o]
+                            if 0 < k40 < 128:
+                                e38.value = d[o + 1:(o := o + k40)].decode()
                             else:
-                                e22.value, o = compact_string(d, o + 1, n, "Value")
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e22.unknown_tagged_fields = ()
-                            l21.append(e22)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 14, "TaskOffsets")
-                    e19.task_offsets = l23 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e24 = _TaskOffset()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e24.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            e24.partition, e24.offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e24.unknown_tagged_fields = ()
-                            l23.append(e24)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
-                    e19.task_end_offsets = l25 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e26 = _TaskOffset()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e26.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            e26.partition, e26.offset, t = unpack_iqB(d, o)
-                            o += 13
-                            if t:
-                                e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e26.unknown_tagged_fields = ()
-                            l25.append(e26)
-                    e19.assignment = e27 = _Assignment()
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
-                    e27.active_tasks = l28 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e29 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e29.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e29.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e29.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e29.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e29.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e29.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e29.unknown_tagged_fields = ()
-                            l28.append(e29)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
-                    e27.standby_tasks = l30 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e31 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e31.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e31.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e31.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e31.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e31.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e31.unknown_tagged_fields = ()
-                            l30.append(e31)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
-                    e27.warmup_tasks = l32 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e33 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e33.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e33.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e33.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e33.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e33.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e33.unknown_tagged_fields = ()
-                            l32.append(e33)
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e27.unknown_tagged_fields = ()
-                    e19.target_assignment = e34 = _Assignment()
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
-                    e34.active_tasks = l35 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e36 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e36.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e36.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e36.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e36.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e36.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
-                            t = d[o]
-                            o += 1
-                            if t:
-                                e36.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e36.unknown_tagged_fields = ()
-                            l35.append(e36)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
-                    e34.standby_tasks = l37 = []
-                    if n:
-                        if s: s(n)
-                        for _ in range(n):
-                            e38 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e38.subtopology_id = d[o + 1:(o := o + n)].decode()
-                            else:
-                                e38.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                            n = d[o]
-                            o += 1
-                            if 1 < n < 128:
-                                if s: s(n - 1)
-                                e38.partitions = [*unpack_all_i[n - 1](d, o)]
-                                o += 4 * n - 4
-                            elif n == 1:
-                                e38.partitions = []
-                            else:
-                                n, o = compact_count(d, o, n, 4, "Partitions")
-                                if s: s(n)
-                                e38.partitions = [*unpack_all_i[n](d, o)]
-                                o += 4 * n
+                                e38.value, o = compact_string(d, o + 1, k40, "Value")
                             t = d[o]
                             o += 1
                             if t:
@@ -1600,309 +1408,553 @@ def _read_v1(d, o, s=None):
                     if 0 < n < 128:
                         n -= 1
                     else:
-                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
-                    e34.warmup_tasks = l39 = []
+                        n, o = compact_count(d, o, n, 14, "TaskOffsets")
+                    e30.task_offsets = l41 = []
                     if n:
                         if s: s(n)
                         for _ in range(n):
-                            e40 = _TaskIds()
-                            n = d[o]
-                            if 0 < n < 128:
-                                e40.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            e42 = _TaskOffset()
+                            k43 = d[o]
+                            if 0 < k43 < 128:
+                                v, e42.partition, e42.offset, t = unpack_after_string_iqB[k43](d, o)
+                                e42.subtopology_id = v.decode()
+                                o += k43 + 13
                             else:
-                                e40.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                                e42.subtopology_id, o = compact_string(d, o + 1, k43, "SubtopologyId")
+                                e42.partition, e42.offset, t = unpack_iqB(d, o)
+                                o += 13
+                            if t:
+                                e42.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e42.unknown_tagged_fields = ()
+                            l41.append(e42)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
+                    e30.task_end_offsets = l44 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e45 = _TaskOffset()
+                            k46 = d[o]
+                            if 0 < k46 < 128:
+                                v, e45.partition, e45.offset, t = unpack_after_string_iqB[k46](d, o)
+                                e45.subtopology_id = v.decode()
+                                o += k46 + 13
+                            else:
+                                e45.subtopology_id, o = compact_string(d, o + 1, k46, "SubtopologyId")
+                                e45.partition, e45.offset, t = unpack_iqB(d, o)
+                                o += 13
+                            if t:
+                                e45.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e45.unknown_tagged_fields = ()
+                            l44.append(e45)
+                    e30.assignment = e47 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e47.active_tasks = l48 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e49 = _TaskIds()
+                            k50 = d[o]
+                            if 0 < k50 < 128:
+                                e49.subtopology_id = d[o + 1:(o := o + k50)].decode()
+                            else:
+                                e49.subtopology_id, o = compact_string(d, o + 1, k50, "SubtopologyId")
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
                                 if s: s(n - 1)
-                                e40.partitions = [*unpack_all_i[n - 1](d, o)]
+                                e49.partitions = [*unpack_short_i[n](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
-                                e40.partitions = []
+                                e49.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
                                 if s: s(n)
-                                e40.partitions = [*unpack_all_i[n](d, o)]
+                                e49.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e40.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                e49.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
-                                e40.unknown_tagged_fields = ()
-                            l39.append(e40)
+                                e49.unknown_tagged_fields = ()
+                            l48.append(e49)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e47.standby_tasks = l51 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e52 = _TaskIds()
+                            k53 = d[o]
+                            if 0 < k53 < 128:
+                                e52.subtopology_id = d[o + 1:(o := o + k53)].decode()
+                            else:
+                                e52.subtopology_id, o = compact_string(d, o + 1, k53, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e52.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e52.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e52.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e52.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e52.unknown_tagged_fields = ()
+                            l51.append(e52)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e47.warmup_tasks = l54 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e55 = _TaskIds()
+                            k56 = d[o]
+                            if 0 < k56 < 128:
+                                e55.subtopology_id = d[o + 1:(o := o + k56)].decode()
+                            else:
+                                e55.subtopology_id, o = compact_string(d, o + 1, k56, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e55.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e55.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e55.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e55.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e55.unknown_tagged_fields = ()
+                            l54.append(e55)
                     t = d[o]
                     o += 1
                     if t:
-                        e34.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e47.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e34.unknown_tagged_fields = ()
-                    e19.is_classic, t = unpack_oB(d, o)
+                        e47.unknown_tagged_fields = ()
+                    e30.target_assignment = e57 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e57.active_tasks = l58 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e59 = _TaskIds()
+                            k60 = d[o]
+                            if 0 < k60 < 128:
+                                e59.subtopology_id = d[o + 1:(o := o + k60)].decode()
+                            else:
+                                e59.subtopology_id, o = compact_string(d, o + 1, k60, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e59.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e59.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e59.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e59.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e59.unknown_tagged_fields = ()
+                            l58.append(e59)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e57.standby_tasks = l61 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e62 = _TaskIds()
+                            k63 = d[o]
+                            if 0 < k63 < 128:
+                                e62.subtopology_id = d[o + 1:(o := o + k63)].decode()
+                            else:
+                                e62.subtopology_id, o = compact_string(d, o + 1, k63, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e62.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e62.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e62.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e62.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e62.unknown_tagged_fields = ()
+                            l61.append(e62)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e57.warmup_tasks = l64 = []
+                    if n:
+                        if s: s(n)
+                        for _ in range(n):
+                            e65 = _TaskIds()
+                            k66 = d[o]
+                            if 0 < k66 < 128:
+                                e65.subtopology_id = d[o + 1:(o := o + k66)].decode()
+                            else:
+                                e65.subtopology_id, o = compact_string(d, o + 1, k66, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                if s: s(n - 1)
+                                e65.partitions = [*unpack_short_i[n](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e65.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
+                                e65.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e65.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            else:
+                                e65.unknown_tagged_fields = ()
+                            l64.append(e65)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e57.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    else:
+                        e57.unknown_tagged_fields = ()
+                    e30.is_classic, t = unpack_oB(d, o)
                     o += 2
                     if t:
-                        e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e30.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e19.unknown_tagged_fields = ()
-                    l18.append(e19)
+                        e30.unknown_tagged_fields = ()
+                    l29.append(e30)
             e2.authorized_operations, n = unpack_ib(d, o)
             o += 5
             if n < 0:
                 e2.topology_description = None
             else:
-                e2.topology_description = e41 = _TopologyDescription()
+                e2.topology_description = e67 = _TopologyDescription()
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 3, "Subtopologies")
-                e41.subtopologies = l42 = []
+                e67.subtopologies = l68 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e43 = _TopologyDescriptionSubtopology()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e43.subtopology_id = d[o + 1:(o := o + n)].decode()
+                        e69 = _TopologyDescriptionSubtopology()
+                        k70 = d[o]
+                        if 0 < k70 < 128:
+                            e69.subtopology_id = d[o + 1:(o := o + k70)].decode()
                         else:
-                            e43.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            e69.subtopology_id, o = compact_string(d, o + 1, k70, "SubtopologyId")
                         n = d[o]
                         o += 1
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 7, "Nodes")
-                        e43.nodes = l44 = []
+                        e69.nodes = l71 = []
                         if n:
                             if s: s(n)
                             for _ in range(n):
-                                e45 = _TopologyDescriptionNode()
-                                n = d[o]
-                                if 0 < n < 128:
-                                    e45.name = d[o + 1:(o := o + n)].decode()
+                                e72 = _TopologyDescriptionNode()
+                                k73 = d[o]
+                                if 0 < k73 < 128:
+                                    v, e72.node_type, n = unpack_after_string_bB[k73](d, o)
+                                    e72.name = v.decode()
+                                    o += k73 + 2
                                 else:
-                                    e45.name, o = compact_string(d, o + 1, n, "Name")
-                                e45.node_type, n = unpack_bB(d, o)
-                                o += 2
+                                    e72.name, o = compact_string(d, o + 1, k73, "Name")
+                                    e72.node_type, n = unpack_bB(d, o)
+                                    o += 2
                                 if 0 < n < 128:
                                     n -= 1
                                 else:
                                     n, o = compact_count(d, o, n, 1, "SourceTopics")
-                                e45.source_topics = l46 = []
+                                e72.source_topics = l74 = []
                                 if s: s(n)
                                 for _ in range(n):
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        v47 = d[o + 1:(o := o + n)].decode()
+                                    k76 = d[o]
+                                    if 0 < k76 < 128:
+                                        v75 = d[o + 1:(o := o + k76)].decode()
                                     else:
-                                        v47, o = compact_string(d, o + 1, n, "SourceTopics")
-                                    l46.append(v47)
+                                        v75, o = compact_string(d, o + 1, k76, "SourceTopics")
+                                    l74.append(v75)
                                 n = d[o]
                                 if 0 < n < 128:
-                                    e45.sink_topic = d[o + 1:(o := o + n)].decode()
+                                    e72.sink_topic = d[o + 1:(o := o + n)].decode()
                                 elif n == 0:
-                                    e45.sink_topic = None
+                                    e72.sink_topic = None
                                     o += 1
                                 else:
-                                    e45.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
+                                    e72.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
                                 n = d[o]
                                 o += 1
                                 if 0 < n < 128:
                                     n -= 1
                                 else:
                                     n, o = compact_count(d, o, n, 1, "Stores")
-                                e45.stores = l48 = []
+                                e72.stores = l77 = []
                                 if s: s(n)
                                 for _ in range(n):
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        v49 = d[o + 1:(o := o + n)].decode()
+                                    k79 = d[o]
+                                    if 0 < k79 < 128:
+                                        v78 = d[o + 1:(o := o + k79)].decode()
                                     else:
-                                        v49, o = compact_string(d, o + 1, n, "Stores")
-                                    l48.append(v49)
+                                        v78, o = compact_string(d, o + 1, k79, "Stores")
+                                    l77.append(v78)
                                 n = d[o]
                                 o += 1
                                 if 0 < n < 128:
                                     n -= 1
                                 else:
                                     n, o = compact_count(d, o, n, 1, "Successors")
-                                e45.successors = l50 = []
+                                e72.successors = l80 = []
                                 if s: s(n)
                                 for _ in range(n):
-                                    n = d[o]
-                                    if 0 < n < 128:
-                                        v51 = d[o + 1:(o := o + n)].decode()
+                                    k82 = d[o]
+                                    if 0 < k82 < 128:
+                                        v81 = d[o + 1:(o := o + k82)].decode()
                                     else:
-                                        v51, o = compact_string(d, o + 1, n, "Successors")
-                                    l50.append(v51)
+                                        v81, o = compact_string(d, o + 1, k82, "Successors")
+                                    l80.append(v81)
                                 t = d[o]
                                 o += 1
                                 if t:
-                                    e45.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                    e72.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
-                                    e45.unknown_tagged_fields = ()
-                                l44.append(e45)
+                                    e72.unknown_tagged_fields = ()
+                                l71.append(e72)
                         t = d[o]
                         o += 1
                         if t:
-                            e43.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e69.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e43.unknown_tagged_fields = ()
-                        l42.append(e43)
+                            e69.unknown_tagged_fields = ()
+                        l68.append(e69)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 15, "GlobalStores")
-                e41.global_stores = l52 = []
+                e67.global_stores = l83 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e53 = _TopologyDescriptionGlobalStore()
-                        e53.source = e54 = _TopologyDescriptionNode()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e54.name = d[o + 1:(o := o + n)].decode()
+                        e84 = _TopologyDescriptionGlobalStore()
+                        e84.source = e85 = _TopologyDescriptionNode()
+                        k86 = d[o]
+                        if 0 < k86 < 128:
+                            v, e85.node_type, n = unpack_after_string_bB[k86](d, o)
+                            e85.name = v.decode()
+                            o += k86 + 2
                         else:
-                            e54.name, o = compact_string(d, o + 1, n, "Name")
-                        e54.node_type, n = unpack_bB(d, o)
-                        o += 2
+                            e85.name, o = compact_string(d, o + 1, k86, "Name")
+                            e85.node_type, n = unpack_bB(d, o)
+                            o += 2
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "SourceTopics")
-                        e54.source_topics = l55 = []
+                        e85.source_topics = l87 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v56 = d[o + 1:(o := o + n)].decode()
+                            k89 = d[o]
+                            if 0 < k89 < 128:
+                                v88 = d[o + 1:(o := o + k89)].decode()
                             else:
-                                v56, o = compact_string(d, o + 1, n, "SourceTopics")
-                            l55.append(v56)
+                                v88, o = compact_string(d, o + 1, k89, "SourceTopics")
+                            l87.append(v88)
                         n = d[o]
                         if 0 < n < 128:
-                            e54.sink_topic = d[o + 1:(o := o + n)].decode()
+                            e85.sink_topic = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e54.sink_topic = None
+                            e85.sink_topic = None
                             o += 1
                         else:
-                            e54.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
+                            e85.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
                         n = d[o]
                         o += 1
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "Stores")
-                        e54.stores = l57 = []
+                        e85.stores = l90 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v58 = d[o + 1:(o := o + n)].decode()
+                            k92 = d[o]
+                            if 0 < k92 < 128:
+                                v91 = d[o + 1:(o := o + k92)].decode()
                             else:
-                                v58, o = compact_string(d, o + 1, n, "Stores")
-                            l57.append(v58)
+                                v91, o = compact_string(d, o + 1, k92, "Stores")
+                            l90.append(v91)
                         n = d[o]
                         o += 1
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "Successors")
-                        e54.successors = l59 = []
+                        e85.successors = l93 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v60 = d[o + 1:(o := o + n)].decode()
+                            k95 = d[o]
+                            if 0 < k95 < 128:
+                                v94 = d[o + 1:(o := o + k95)].decode()
                             else:
-                                v60, o = compact_string(d, o + 1, n, "Successors")
-                            l59.append(v60)
+                                v94, o = compact_string(d, o + 1, k95, "Successors")
+                            l93.append(v94)
                         t = d[o]
                         o += 1
                         if t:
-                            e54.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e85.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e54.unknown_tagged_fields = ()
-                        e53.processor = e61 = _TopologyDescriptionNode()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e61.name = d[o + 1:(o := o + n)].decode()
+                            e85.unknown_tagged_fields = ()
+                        e84.processor = e96 = _TopologyDescriptionNode()
+                        k97 = d[o]
+                        if 0 < k97 < 128:
+                            v, e96.node_type, n = unpack_after_string_bB[k97](d, o)
+                            e96.name = v.decode()
+                            o += k97 + 2
                         else:
-                            e61.name, o = compact_string(d, o + 1, n, "Name")
-                        e61.node_type, n = unpack_bB(d, o)
-                        o += 2
+                            e96.name, o = compact_string(d, o + 1, k97, "Name")
+                            e96.node_type, n = unpack_bB(d, o)
+                            o += 2
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "SourceTopics")
-                        e61.source_topics = l62 = []
+                        e96.source_topics = l98 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v63 = d[o + 1:(o := o + n)].decode()
+                            k100 = d[o]
+                            if 0 < k100 < 128:
+                                v99 = d[o + 1:(o := o + k100)].decode()
                             else:
-                                v63, o = compact_string(d, o + 1, n, "SourceTopics")
-                            l62.append(v63)
+                                v99, o = compact_string(d, o + 1, k100, "SourceTopics")
+                            l98.append(v99)
                         n = d[o]
                         if 0 < n < 128:
-                            e61.sink_topic = d[o + 1:(o := o + n)].decode()
+                            e96.sink_topic = d[o + 1:(o := o + n)].decode()
                         elif n == 0:
-                            e61.sink_topic = None
+                            e96.sink_topic = None
                             o += 1
                         else:
-                            e61.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
+                            e96.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
                         n = d[o]
                         o += 1
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "Stores")
-                        e61.stores = l64 = []
+                        e96.stores = l101 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v65 = d[o + 1:(o := o + n)].decode()
+                            k103 = d[o]
+                            if 0 < k103 < 128:
+                                v102 = d[o + 1:(o := o + k103)].decode()
                             else:
-                                v65, o = compact_string(d, o + 1, n, "Stores")
-                            l64.append(v65)
+                                v102, o = compact_string(d, o + 1, k103, "Stores")
+                            l101.append(v102)
                         n = d[o]
                         o += 1
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 1, "Successors")
-                        e61.successors = l66 = []
+                        e96.successors = l104 = []
                         if s: s(n)
                         for _ in range(n):
-                            n = d[o]
-                            if 0 < n < 128:
-                                v67 = d[o + 1:(o := o + n)].decode()
+                            k106 = d[o]
+                            if 0 < k106 < 128:
+                                v105 = d[o + 1:(o := o + k106)].decode()
                             else:
-                                v67, o = compact_string(d, o + 1, n, "Successors")
-                            l66.append(v67)
+                                v105, o = compact_string(d, o + 1, k106, "Successors")
+                            l104.append(v105)
                         t = d[o]
                         o += 1
                         if t:
-                            e61.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e96.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e61.unknown_tagged_fields = ()
+                            e96.unknown_tagged_fields = ()
                         t = d[o]
                         o += 1
                         if t:
-                            e53.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e84.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e53.unknown_tagged_fields = ()
-                        l52.append(e53)
+                            e84.unknown_tagged_fields = ()
+                        l83.append(e84)
                 t = d[o]
                 o += 1
                 if t:
-                    e41.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e67.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e41.unknown_tagged_fields = ()
+                    e67.unknown_tagged_fields = ()
             e2.topology_description_status, n = unpack_bB(d, o)
             o += 1
             if 0 < n < 128:

@@ -14,12 +14,14 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_count,
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -51,6 +53,10 @@ pack_iqx = packed("iqx").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
+unpack_after_string_ihB = after_strings("ihB")
+unpack_after_string_iiB = after_strings("iiB")
+unpack_after_string_iqB = after_strings("iqB")
 unpack_all_h = UNPACKERS["h"]
 unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
@@ -60,6 +66,8 @@ unpack_ihB = packed("ihB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 unpack_oB = packed("oB").unpack_from
+unpack_short_h = short_arrays("h")
+unpack_short_i = short_arrays("i")
 
 
 class KeyValue(Struct):
@@ -297,7 +305,7 @@ class StreamsGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatRequest, version, error) from error
         if end != len(data):
@@ -324,20 +332,22 @@ class StreamsGroupHeartbeatRequest(Message):
 _StreamsGroupHeartbeatRequest = decoded(StreamsGroupHeartbeatRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _StreamsGroupHeartbeatRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.member_epoch, m.endpoint_information_epoch, n = unpack_after_string_iiB[k2](d, o)
+        m.member_id = v.decode()
+        o += k2 + 8
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, m.endpoint_information_epoch, n = unpack_iiB(d, o)
-    o += 8
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
+        m.member_epoch, m.endpoint_information_epoch, n = unpack_iiB(d, o)
+        o += 8
     if 0 < n < 128:
         m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
@@ -358,156 +368,92 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.topology = None
     else:
-        m.topology = e1 = _Topology()
-        e1.epoch, n = unpack_iB(d, o)
+        m.topology = e3 = _Topology()
+        e3.epoch, n = unpack_iB(d, o)
         o += 5
         if 0 < n < 128:
             n -= 1
         else:
             n, o = compact_count(d, o, n, 8, "Subtopologies")
-        e1.subtopologies = l2 = []
+        e3.subtopologies = l4 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e3 = _Subtopology()
-                n = d[o]
-                if 0 < n < 128:
-                    e3.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e5 = _Subtopology()
+                k6 = d[o]
+                if 0 < k6 < 128:
+                    e5.subtopology_id = d[o + 1:(o := o + k6)].decode()
                 else:
-                    e3.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e5.subtopology_id, o = compact_string(d, o + 1, k6, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 1, "SourceTopics")
-                e3.source_topics = l4 = []
+                e5.source_topics = l7 = []
                 if s: s(n)
                 for _ in range(n):
-                    n = d[o]
-                    if 0 < n < 128:
-                        v5 = d[o + 1:(o := o + n)].decode()
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        v8 = d[o + 1:(o := o + k9)].decode()
                     else:
-                        v5, o = compact_string(d, o + 1, n, "SourceTopics")
-                    l4.append(v5)
+                        v8, o = compact_string(d, o + 1, k9, "SourceTopics")
+                    l7.append(v8)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 1, "SourceTopicRegex")
-                e3.source_topic_regex = l6 = []
+                e5.source_topic_regex = l10 = []
                 if s: s(n)
                 for _ in range(n):
-                    n = d[o]
-                    if 0 < n < 128:
-                        v7 = d[o + 1:(o := o + n)].decode()
+                    k12 = d[o]
+                    if 0 < k12 < 128:
+                        v11 = d[o + 1:(o := o + k12)].decode()
                     else:
-                        v7, o = compact_string(d, o + 1, n, "SourceTopicRegex")
-                    l6.append(v7)
+                        v11, o = compact_string(d, o + 1, k12, "SourceTopicRegex")
+                    l10.append(v11)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
-                e3.state_changelog_topics = l8 = []
+                e5.state_changelog_topics = l13 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e9 = _TopicInfo()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e9.name = d[o + 1:(o := o + n)].decode()
+                        e14 = _TopicInfo()
+                        k15 = d[o]
+                        if 0 < k15 < 128:
+                            v, e14.partitions, e14.replication_factor, n = unpack_after_string_ihB[k15](d, o)
+                            e14.name = v.decode()
+                            o += k15 + 7
                         else:
-                            e9.name, o = compact_string(d, o + 1, n, "Name")
-                        e9.partitions, e9.replication_factor, n = unpack_ihB(d, o)
-                        o += 7
+                            e14.name, o = compact_string(d, o + 1, k15, "Name")
+                            e14.partitions, e14.replication_factor, n = unpack_ihB(d, o)
+                            o += 7
                         if 0 < n < 128:
                             n -= 1
                         else:
                             n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                        e9.topic_configs = l10 = []
-                        if n:
-                            if s: s(n)
-                            for _ in range(n):
-                                e11 = _KeyValue()
-                                n = d[o]
-                                if 0 < n < 128:
-                                    e11.key = d[o + 1:(o := o + n)].decode()
-                                else:
-                                    e11.key, o = compact_string(d, o + 1, n, "Key")
-                                n = d[o]
-                                if 0 < n < 128:
-                                    e11.value = d[o + 1:(o := o + n)].decode()
-                                else:
-                                    e11.value, o = compact_string(d, o + 1, n, "Value")
-                                t = d[o]
-                                o += 1
-                                if t:
-                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                else:
-                                    e11.unknown_tagged_fields = ()
-                                l10.append(e11)
-                        t = d[o]
-                        o += 1
-                        if t:
-                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                        else:
-                            e9.unknown_tagged_fields = ()
-                        l8.append(e9)
-                n = d[o]
-                o += 1
-                if 0 < n < 128:
-                    n -= 1
-                else:
-                    n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
-                e3.repartition_sink_topics = l12 = []
-                if s: s(n)
-                for _ in range(n):
-                    n = d[o]
-                    if 0 < n < 128:
-                        v13 = d[o + 1:(o := o + n)].decode()
-                    else:
-                        v13, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
-                    l12.append(v13)
-                n = d[o]
-                o += 1
-                if 0 < n < 128:
-                    n -= 1
-                else:
-                    n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
-                e3.repartition_source_topics = l14 = []
-                if n:
-                    if s: s(n)
-                    for _ in range(n):
-                        e15 = _TopicInfo()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e15.name = d[o + 1:(o := o + n)].decode()
-                        else:
-                            e15.name, o = compact_string(d, o + 1, n, "Name")
-                        e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
-                        o += 7
-                        if 0 < n < 128:
-                            n -= 1
-                        else:
-                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                        e15.topic_configs = l16 = []
+                        e14.topic_configs = l16 = []
                         if n:
                             if s: s(n)
                             for _ in range(n):
                                 e17 = _KeyValue()
-                                n = d[o]
-                                if 0 < n < 128:
-                                    e17.key = d[o + 1:(o := o + n)].decode()
+                                k18 = d[o]
+                                if 0 < k18 < 128:
+                                    e17.key = d[o + 1:(o := o + k18)].decode()
                                 else:
-                                    e17.key, o = compact_string(d, o + 1, n, "Key")
-                                n = d[o]
-                                if 0 < n < 128:
-                                    e17.value = d[o + 1:(o := o + n)].decode()
+                                    e17.key, o = compact_string(d, o + 1, k18, "Key")
+                                k19 = d[o]
+                                if 0 < k19 < 128:
+                                    e17.value = d[o + 1:(o := o + k19)].decode()
                                 else:
-                                    e17.value, o = compact_string(d, o + 1, n, "Value")
+                                    e17.value, o = compact_string(d, o + 1, k19, "Value")
                                 t = d[o]
                                 o += 1
                                 if t:
@@ -518,83 +464,151 @@ def _read_v0(d, o, s=None):
                         t = d[o]
                         o += 1
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        l14.append(e15)
+                            e14.unknown_tagged_fields = ()
+                        l13.append(e14)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
+                e5.repartition_sink_topics = l20 = []
+                if s: s(n)
+                for _ in range(n):
+                    k22 = d[o]
+                    if 0 < k22 < 128:
+                        v21 = d[o + 1:(o := o + k22)].decode()
+                    else:
+                        v21, o = compact_string(d, o + 1, k22, "RepartitionSinkTopics")
+                    l20.append(v21)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
+                e5.repartition_source_topics = l23 = []
+                if n:
+                    if s: s(n)
+                    for _ in range(n):
+                        e24 = _TopicInfo()
+                        k25 = d[o]
+                        if 0 < k25 < 128:
+                            v, e24.partitions, e24.replication_factor, n = unpack_after_string_ihB[k25](d, o)
+                            e24.name = v.decode()
+                            o += k25 + 7
+                        else:
+                            e24.name, o = compact_string(d, o + 1, k25, "Name")
+                            e24.partitions, e24.replication_factor, n = unpack_ihB(d, o)
+                            o += 7
+                        if 0 < n < 128:
+                            n -= 1
+                        else:
+                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
+                        e24.topic_configs = l26 = []
+                        if n:
+                            if s: s(n)
+                            for _ in range(n):
+                                e27 = _KeyValue()
+                                k28 = d[o]
+                                if 0 < k28 < 128:
+                                    e27.key = d[o + 1:(o := o + k28)].decode()
+                                else:
+                                    e27.key, o = compact_string(d, o + 1, k28, "Key")
+                                k29 = d[o]
+                                if 0 < k29 < 128:
+                                    e27.value = d[o + 1:(o := o + k29)].decode()
+                                else:
+                                    e27.value, o = compact_string(d, o + 1, k29, "Value")
+                                t = d[o]
+                                o += 1
+                                if t:
+                                    e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e27.unknown_tagged_fields = ()
+                                l26.append(e27)
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e24.unknown_tagged_fields = ()
+                        l23.append(e24)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 4, "CopartitionGroups")
-                e3.copartition_groups = l18 = []
+                e5.copartition_groups = l30 = []
                 if n:
                     if s: s(n)
-                    c19 = n
-                    while len(l18) < c19:
-                        e20 = _CopartitionGroup()
+                    c31 = n
+                    if s is None: o = _shapes_0.last(d, o, n, l30)
+                    while len(l30) < c31:
+                        e32 = _CopartitionGroup()
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e20.source_topics = [*unpack_all_h[n - 1](d, o)]
+                            e32.source_topics = [*unpack_short_h[n](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
-                            e20.source_topics = []
+                            e32.source_topics = []
                         else:
                             n, o = compact_count(d, o, n, 2, "SourceTopics")
                             if s: s(n)
-                            e20.source_topics = [*unpack_all_h[n](d, o)]
+                            e32.source_topics = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e20.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
+                            e32.source_topic_regex = [*unpack_short_h[n](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
-                            e20.source_topic_regex = []
+                            e32.source_topic_regex = []
                         else:
                             n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
                             if s: s(n)
-                            e20.source_topic_regex = [*unpack_all_h[n](d, o)]
+                            e32.source_topic_regex = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e20.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
+                            e32.repartition_source_topics = [*unpack_short_h[n](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
-                            e20.repartition_source_topics = []
+                            e32.repartition_source_topics = []
                         else:
                             n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
                             if s: s(n)
-                            e20.repartition_source_topics = [*unpack_all_h[n](d, o)]
+                            e32.repartition_source_topics = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e32.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e20.unknown_tagged_fields = ()
-                        l18.append(e20)
-                        if s is None:
-                            o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
+                            e32.unknown_tagged_fields = ()
+                        l30.append(e32)
+                        if s is None: o = _shapes_0[len(e32.source_topics), len(e32.source_topic_regex), len(e32.repartition_source_topics)](d, o, c31 - len(l30), l30)
                 t = d[o]
                 o += 1
                 if t:
-                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e3.unknown_tagged_fields = ()
-                l2.append(e3)
+                    e5.unknown_tagged_fields = ()
+                l4.append(e5)
         t = d[o]
         o += 1
         if t:
-            e1.unknown_tagged_fields, o = read_tags(d, o, t, s)
+            e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
-            e1.unknown_tagged_fields = ()
+            e3.unknown_tagged_fields = ()
     n = d[o]
     o += 1
     if n < 128:
@@ -604,36 +618,36 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.active_tasks = None
     else:
-        m.active_tasks = l21 = []
+        m.active_tasks = l33 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e22 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e22.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e34 = _TaskIds()
+                k35 = d[o]
+                if 0 < k35 < 128:
+                    e34.subtopology_id = d[o + 1:(o := o + k35)].decode()
                 else:
-                    e22.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e34.subtopology_id, o = compact_string(d, o + 1, k35, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e22.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e34.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e22.partitions = []
+                    e34.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e22.partitions = [*unpack_all_i[n](d, o)]
+                    e34.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e34.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e22.unknown_tagged_fields = ()
-                l21.append(e22)
+                    e34.unknown_tagged_fields = ()
+                l33.append(e34)
     n = d[o]
     o += 1
     if n < 128:
@@ -643,36 +657,36 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.standby_tasks = None
     else:
-        m.standby_tasks = l23 = []
+        m.standby_tasks = l36 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e24 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e24.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e37 = _TaskIds()
+                k38 = d[o]
+                if 0 < k38 < 128:
+                    e37.subtopology_id = d[o + 1:(o := o + k38)].decode()
                 else:
-                    e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e37.subtopology_id, o = compact_string(d, o + 1, k38, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e24.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e37.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e24.partitions = []
+                    e37.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e24.partitions = [*unpack_all_i[n](d, o)]
+                    e37.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e37.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e24.unknown_tagged_fields = ()
-                l23.append(e24)
+                    e37.unknown_tagged_fields = ()
+                l36.append(e37)
     n = d[o]
     o += 1
     if n < 128:
@@ -682,36 +696,36 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.warmup_tasks = None
     else:
-        m.warmup_tasks = l25 = []
+        m.warmup_tasks = l39 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e26 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e26.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e40 = _TaskIds()
+                k41 = d[o]
+                if 0 < k41 < 128:
+                    e40.subtopology_id = d[o + 1:(o := o + k41)].decode()
                 else:
-                    e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e40.subtopology_id, o = compact_string(d, o + 1, k41, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e26.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e40.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e26.partitions = []
+                    e40.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e26.partitions = [*unpack_all_i[n](d, o)]
+                    e40.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e40.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e26.unknown_tagged_fields = ()
-                l25.append(e26)
+                    e40.unknown_tagged_fields = ()
+                l39.append(e40)
     n = d[o]
     if 0 < n < 128:
         m.process_id = d[o + 1:(o := o + n)].decode()
@@ -725,18 +739,20 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.user_endpoint = None
     else:
-        m.user_endpoint = e27 = _Endpoint()
-        n = d[o]
-        if 0 < n < 128:
-            e27.host = d[o + 1:(o := o + n)].decode()
+        m.user_endpoint = e42 = _Endpoint()
+        k43 = d[o]
+        if 0 < k43 < 128:
+            v, e42.port, t = unpack_after_string_HB[k43](d, o)
+            e42.host = v.decode()
+            o += k43 + 3
         else:
-            e27.host, o = compact_string(d, o + 1, n, "Host")
-        e27.port, t = unpack_HB(d, o)
-        o += 3
+            e42.host, o = compact_string(d, o + 1, k43, "Host")
+            e42.port, t = unpack_HB(d, o)
+            o += 3
         if t:
-            e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
+            e42.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
-            e27.unknown_tagged_fields = ()
+            e42.unknown_tagged_fields = ()
     n = d[o]
     o += 1
     if n < 128:
@@ -746,28 +762,28 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.client_tags = None
     else:
-        m.client_tags = l28 = []
+        m.client_tags = l44 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e29 = _KeyValue()
-                n = d[o]
-                if 0 < n < 128:
-                    e29.key = d[o + 1:(o := o + n)].decode()
+                e45 = _KeyValue()
+                k46 = d[o]
+                if 0 < k46 < 128:
+                    e45.key = d[o + 1:(o := o + k46)].decode()
                 else:
-                    e29.key, o = compact_string(d, o + 1, n, "Key")
-                n = d[o]
-                if 0 < n < 128:
-                    e29.value = d[o + 1:(o := o + n)].decode()
+                    e45.key, o = compact_string(d, o + 1, k46, "Key")
+                k47 = d[o]
+                if 0 < k47 < 128:
+                    e45.value = d[o + 1:(o := o + k47)].decode()
                 else:
-                    e29.value, o = compact_string(d, o + 1, n, "Value")
+                    e45.value, o = compact_string(d, o + 1, k47, "Value")
                 t = d[o]
                 o += 1
                 if t:
-                    e29.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e45.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e29.unknown_tagged_fields = ()
-                l28.append(e29)
+                    e45.unknown_tagged_fields = ()
+                l44.append(e45)
     n = d[o]
     o += 1
     if n < 128:
@@ -777,23 +793,25 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.task_offsets = None
     else:
-        m.task_offsets = l30 = []
+        m.task_offsets = l48 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e31 = _TaskOffset()
-                n = d[o]
-                if 0 < n < 128:
-                    e31.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e49 = _TaskOffset()
+                k50 = d[o]
+                if 0 < k50 < 128:
+                    v, e49.partition, e49.offset, t = unpack_after_string_iqB[k50](d, o)
+                    e49.subtopology_id = v.decode()
+                    o += k50 + 13
                 else:
-                    e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                e31.partition, e31.offset, t = unpack_iqB(d, o)
-                o += 13
+                    e49.subtopology_id, o = compact_string(d, o + 1, k50, "SubtopologyId")
+                    e49.partition, e49.offset, t = unpack_iqB(d, o)
+                    o += 13
                 if t:
-                    e31.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e49.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e31.unknown_tagged_fields = ()
-                l30.append(e31)
+                    e49.unknown_tagged_fields = ()
+                l48.append(e49)
     n = d[o]
     o += 1
     if n < 128:
@@ -803,23 +821,25 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.task_end_offsets = None
     else:
-        m.task_end_offsets = l32 = []
+        m.task_end_offsets = l51 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e33 = _TaskOffset()
-                n = d[o]
-                if 0 < n < 128:
-                    e33.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e52 = _TaskOffset()
+                k53 = d[o]
+                if 0 < k53 < 128:
+                    v, e52.partition, e52.offset, t = unpack_after_string_iqB[k53](d, o)
+                    e52.subtopology_id = v.decode()
+                    o += k53 + 13
                 else:
-                    e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                e33.partition, e33.offset, t = unpack_iqB(d, o)
-                o += 13
+                    e52.subtopology_id, o = compact_string(d, o + 1, k53, "SubtopologyId")
+                    e52.partition, e52.offset, t = unpack_iqB(d, o)
+                    o += 13
                 if t:
-                    e33.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e52.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e33.unknown_tagged_fields = ()
-                l32.append(e33)
+                    e52.unknown_tagged_fields = ()
+                l51.append(e52)
     m.shutdown_application, t = unpack_oB(d, o)
     o += 2
     if t:

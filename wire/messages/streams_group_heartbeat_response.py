@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -21,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -47,6 +49,9 @@ pack_iiiqB = packed("iiiqB").pack
 pack_oi = packed("oi").pack
 pack_oiB = packed("oiB").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
+unpack_after_string_iiiiB = after_strings("iiiiB")
+unpack_after_string_iiiqB = after_strings("iiiqB")
 unpack_all_i = UNPACKERS["i"]
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -54,6 +59,7 @@ unpack_ihB = packed("ihB").unpack_from
 unpack_iiiiB = packed("iiiiB").unpack_from
 unpack_iiiqB = packed("iiiqB").unpack_from
 unpack_oiB = packed("oiB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class Status(Struct):
@@ -212,7 +218,7 @@ class StreamsGroupHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatResponse, version, error) from error
         if end != len(data):
@@ -239,7 +245,7 @@ class StreamsGroupHeartbeatResponse(Message):
 _StreamsGroupHeartbeatResponse = decoded(StreamsGroupHeartbeatResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _StreamsGroupHeartbeatResponse()
     m.acceptable_recovery_lag = -1
     m.topology_description_required = False
@@ -252,13 +258,15 @@ def _read_v0(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag_legacy, m.task_offset_interval_ms, n = unpack_after_string_iiiiB[k1](d, o)
+        m.member_id = v.decode()
+        o += k1 + 17
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag_legacy, m.task_offset_interval_ms, n = unpack_iiiiB(d, o)
-    o += 17
+        m.member_id, o = compact_string(d, o + 1, k1, "MemberId")
+        m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag_legacy, m.task_offset_interval_ms, n = unpack_iiiiB(d, o)
+        o += 17
     if n < 128:
         n -= 1
     else:
@@ -266,24 +274,24 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.status = None
     else:
-        m.status = l1 = []
+        m.status = l2 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e2 = _Status()
-                e2.status_code, n = unpack_bB(d, o)
+                e3 = _Status()
+                e3.status_code, k4 = unpack_bB(d, o)
                 o += 1
-                if 0 < n < 128:
-                    e2.status_detail = d[o + 1:(o := o + n)].decode()
+                if 0 < k4 < 128:
+                    e3.status_detail = d[o + 1:(o := o + k4)].decode()
                 else:
-                    e2.status_detail, o = compact_string(d, o + 1, n, "StatusDetail")
+                    e3.status_detail, o = compact_string(d, o + 1, k4, "StatusDetail")
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e2.unknown_tagged_fields = ()
-                l1.append(e2)
+                    e3.unknown_tagged_fields = ()
+                l2.append(e3)
     n = d[o]
     o += 1
     if n < 128:
@@ -293,60 +301,21 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.active_tasks = None
     else:
-        m.active_tasks = l3 = []
-        if n:
-            if s: s(n)
-            for _ in range(n):
-                e4 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e4.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    if s: s(n - 1)
-                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e4.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    if s: s(n)
-                    e4.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-    n = d[o]
-    o += 1
-    if n < 128:
-        n -= 1
-    else:
-        n, o = nullable_compact_count(d, o, n, 3, "StandbyTasks")
-    if n < 0:
-        m.standby_tasks = None
-    else:
-        m.standby_tasks = l5 = []
+        m.active_tasks = l5 = []
         if n:
             if s: s(n)
             for _ in range(n):
                 e6 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e6.subtopology_id = d[o + 1:(o := o + n)].decode()
+                k7 = d[o]
+                if 0 < k7 < 128:
+                    e6.subtopology_id = d[o + 1:(o := o + k7)].decode()
                 else:
-                    e6.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e6.subtopology_id, o = compact_string(d, o + 1, k7, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e6.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e6.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e6.partitions = []
@@ -367,40 +336,79 @@ def _read_v0(d, o, s=None):
     if n < 128:
         n -= 1
     else:
-        n, o = nullable_compact_count(d, o, n, 3, "WarmupTasks")
+        n, o = nullable_compact_count(d, o, n, 3, "StandbyTasks")
     if n < 0:
-        m.warmup_tasks = None
+        m.standby_tasks = None
     else:
-        m.warmup_tasks = l7 = []
+        m.standby_tasks = l8 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e8 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e8.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e9 = _TaskIds()
+                k10 = d[o]
+                if 0 < k10 < 128:
+                    e9.subtopology_id = d[o + 1:(o := o + k10)].decode()
                 else:
-                    e8.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e9.subtopology_id, o = compact_string(d, o + 1, k10, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e8.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e9.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e8.partitions = []
+                    e9.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e8.partitions = [*unpack_all_i[n](d, o)]
+                    e9.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e8.unknown_tagged_fields = ()
-                l7.append(e8)
+                    e9.unknown_tagged_fields = ()
+                l8.append(e9)
+    n = d[o]
+    o += 1
+    if n < 128:
+        n -= 1
+    else:
+        n, o = nullable_compact_count(d, o, n, 3, "WarmupTasks")
+    if n < 0:
+        m.warmup_tasks = None
+    else:
+        m.warmup_tasks = l11 = []
+        if n:
+            if s: s(n)
+            for _ in range(n):
+                e12 = _TaskIds()
+                k13 = d[o]
+                if 0 < k13 < 128:
+                    e12.subtopology_id = d[o + 1:(o := o + k13)].decode()
+                else:
+                    e12.subtopology_id, o = compact_string(d, o + 1, k13, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    if s: s(n - 1)
+                    e12.partitions = [*unpack_short_i[n](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e12.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
+                    e12.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e12.unknown_tagged_fields = ()
+                l11.append(e12)
     m.endpoint_information_epoch, n = unpack_iB(d, o)
     o += 5
     if n < 128:
@@ -410,102 +418,104 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.partitions_by_user_endpoint = None
     else:
-        m.partitions_by_user_endpoint = l9 = []
+        m.partitions_by_user_endpoint = l14 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e10 = _EndpointToPartitions()
-                e10.user_endpoint = e11 = _Endpoint()
-                n = d[o]
-                if 0 < n < 128:
-                    e11.host = d[o + 1:(o := o + n)].decode()
+                e15 = _EndpointToPartitions()
+                e15.user_endpoint = e16 = _Endpoint()
+                k17 = d[o]
+                if 0 < k17 < 128:
+                    v, e16.port, t = unpack_after_string_HB[k17](d, o)
+                    e16.host = v.decode()
+                    o += k17 + 3
                 else:
-                    e11.host, o = compact_string(d, o + 1, n, "Host")
-                e11.port, t = unpack_HB(d, o)
-                o += 3
+                    e16.host, o = compact_string(d, o + 1, k17, "Host")
+                    e16.port, t = unpack_HB(d, o)
+                    o += 3
                 if t:
-                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e11.unknown_tagged_fields = ()
+                    e16.unknown_tagged_fields = ()
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 3, "ActivePartitions")
-                e10.active_partitions = l12 = []
+                e15.active_partitions = l18 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e13 = _TopicPartition()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e13.topic = d[o + 1:(o := o + n)].decode()
+                        e19 = _TopicPartition()
+                        k20 = d[o]
+                        if 0 < k20 < 128:
+                            e19.topic = d[o + 1:(o := o + k20)].decode()
                         else:
-                            e13.topic, o = compact_string(d, o + 1, n, "Topic")
+                            e19.topic, o = compact_string(d, o + 1, k20, "Topic")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e13.partitions = [*unpack_all_i[n - 1](d, o)]
+                            e19.partitions = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e13.partitions = []
+                            e19.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
                             if s: s(n)
-                            e13.partitions = [*unpack_all_i[n](d, o)]
+                            e19.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e13.unknown_tagged_fields = ()
-                        l12.append(e13)
+                            e19.unknown_tagged_fields = ()
+                        l18.append(e19)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 3, "StandbyPartitions")
-                e10.standby_partitions = l14 = []
+                e15.standby_partitions = l21 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e15 = _TopicPartition()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e15.topic = d[o + 1:(o := o + n)].decode()
+                        e22 = _TopicPartition()
+                        k23 = d[o]
+                        if 0 < k23 < 128:
+                            e22.topic = d[o + 1:(o := o + k23)].decode()
                         else:
-                            e15.topic, o = compact_string(d, o + 1, n, "Topic")
+                            e22.topic, o = compact_string(d, o + 1, k23, "Topic")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e15.partitions = [*unpack_all_i[n - 1](d, o)]
+                            e22.partitions = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e15.partitions = []
+                            e22.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
                             if s: s(n)
-                            e15.partitions = [*unpack_all_i[n](d, o)]
+                            e22.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        l14.append(e15)
+                            e22.unknown_tagged_fields = ()
+                        l21.append(e22)
                 t = d[o]
                 o += 1
                 if t:
-                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e10.unknown_tagged_fields = ()
-                l9.append(e10)
+                    e15.unknown_tagged_fields = ()
+                l14.append(e15)
     t = d[o]
     o += 1
     if t:
@@ -515,7 +525,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _StreamsGroupHeartbeatResponse()
     m.acceptable_recovery_lag_legacy = 0
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -527,13 +537,15 @@ def _read_v1(d, o, s=None):
         o += 1
     else:
         m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.member_epoch, m.heartbeat_interval_ms, m.task_offset_interval_ms, m.acceptable_recovery_lag, n = unpack_after_string_iiiqB[k1](d, o)
+        m.member_id = v.decode()
+        o += k1 + 21
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.member_epoch, m.heartbeat_interval_ms, m.task_offset_interval_ms, m.acceptable_recovery_lag, n = unpack_iiiqB(d, o)
-    o += 21
+        m.member_id, o = compact_string(d, o + 1, k1, "MemberId")
+        m.member_epoch, m.heartbeat_interval_ms, m.task_offset_interval_ms, m.acceptable_recovery_lag, n = unpack_iiiqB(d, o)
+        o += 21
     if n < 128:
         n -= 1
     else:
@@ -541,24 +553,24 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.status = None
     else:
-        m.status = l1 = []
+        m.status = l2 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e2 = _Status()
-                e2.status_code, n = unpack_bB(d, o)
+                e3 = _Status()
+                e3.status_code, k4 = unpack_bB(d, o)
                 o += 1
-                if 0 < n < 128:
-                    e2.status_detail = d[o + 1:(o := o + n)].decode()
+                if 0 < k4 < 128:
+                    e3.status_detail = d[o + 1:(o := o + k4)].decode()
                 else:
-                    e2.status_detail, o = compact_string(d, o + 1, n, "StatusDetail")
+                    e3.status_detail, o = compact_string(d, o + 1, k4, "StatusDetail")
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e2.unknown_tagged_fields = ()
-                l1.append(e2)
+                    e3.unknown_tagged_fields = ()
+                l2.append(e3)
     n = d[o]
     o += 1
     if n < 128:
@@ -568,60 +580,21 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.active_tasks = None
     else:
-        m.active_tasks = l3 = []
-        if n:
-            if s: s(n)
-            for _ in range(n):
-                e4 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e4.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    if s: s(n - 1)
-                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e4.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    if s: s(n)
-                    e4.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-    n = d[o]
-    o += 1
-    if n < 128:
-        n -= 1
-    else:
-        n, o = nullable_compact_count(d, o, n, 3, "StandbyTasks")
-    if n < 0:
-        m.standby_tasks = None
-    else:
-        m.standby_tasks = l5 = []
+        m.active_tasks = l5 = []
         if n:
             if s: s(n)
             for _ in range(n):
                 e6 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e6.subtopology_id = d[o + 1:(o := o + n)].decode()
+                k7 = d[o]
+                if 0 < k7 < 128:
+                    e6.subtopology_id = d[o + 1:(o := o + k7)].decode()
                 else:
-                    e6.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e6.subtopology_id, o = compact_string(d, o + 1, k7, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e6.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e6.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e6.partitions = []
@@ -642,40 +615,79 @@ def _read_v1(d, o, s=None):
     if n < 128:
         n -= 1
     else:
-        n, o = nullable_compact_count(d, o, n, 3, "WarmupTasks")
+        n, o = nullable_compact_count(d, o, n, 3, "StandbyTasks")
     if n < 0:
-        m.warmup_tasks = None
+        m.standby_tasks = None
     else:
-        m.warmup_tasks = l7 = []
+        m.standby_tasks = l8 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e8 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e8.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e9 = _TaskIds()
+                k10 = d[o]
+                if 0 < k10 < 128:
+                    e9.subtopology_id = d[o + 1:(o := o + k10)].decode()
                 else:
-                    e8.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                    e9.subtopology_id, o = compact_string(d, o + 1, k10, "SubtopologyId")
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    e8.partitions = [*unpack_all_i[n - 1](d, o)]
+                    e9.partitions = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e8.partitions = []
+                    e9.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
                     if s: s(n)
-                    e8.partitions = [*unpack_all_i[n](d, o)]
+                    e9.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e8.unknown_tagged_fields = ()
-                l7.append(e8)
+                    e9.unknown_tagged_fields = ()
+                l8.append(e9)
+    n = d[o]
+    o += 1
+    if n < 128:
+        n -= 1
+    else:
+        n, o = nullable_compact_count(d, o, n, 3, "WarmupTasks")
+    if n < 0:
+        m.warmup_tasks = None
+    else:
+        m.warmup_tasks = l11 = []
+        if n:
+            if s: s(n)
+            for _ in range(n):
+                e12 = _TaskIds()
+                k13 = d[o]
+                if 0 < k13 < 128:
+                    e12.subtopology_id = d[o + 1:(o := o + k13)].decode()
+                else:
+                    e12.subtopology_id, o = compact_string(d, o + 1, k13, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    if s: s(n - 1)
+                    e12.partitions = [*unpack_short_i[n](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e12.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
+                    e12.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e12.unknown_tagged_fields = ()
+                l11.append(e12)
     m.topology_description_required, m.endpoint_information_epoch, n = unpack_oiB(d, o)
     o += 6
     if n < 128:
@@ -685,102 +697,104 @@ def _read_v1(d, o, s=None):
     if n < 0:
         m.partitions_by_user_endpoint = None
     else:
-        m.partitions_by_user_endpoint = l9 = []
+        m.partitions_by_user_endpoint = l14 = []
         if n:
             if s: s(n)
             for _ in range(n):
-                e10 = _EndpointToPartitions()
-                e10.user_endpoint = e11 = _Endpoint()
-                n = d[o]
-                if 0 < n < 128:
-                    e11.host = d[o + 1:(o := o + n)].decode()
+                e15 = _EndpointToPartitions()
+                e15.user_endpoint = e16 = _Endpoint()
+                k17 = d[o]
+                if 0 < k17 < 128:
+                    v, e16.port, t = unpack_after_string_HB[k17](d, o)
+                    e16.host = v.decode()
+                    o += k17 + 3
                 else:
-                    e11.host, o = compact_string(d, o + 1, n, "Host")
-                e11.port, t = unpack_HB(d, o)
-                o += 3
+                    e16.host, o = compact_string(d, o + 1, k17, "Host")
+                    e16.port, t = unpack_HB(d, o)
+                    o += 3
                 if t:
-                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e11.unknown_tagged_fields = ()
+                    e16.unknown_tagged_fields = ()
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 3, "ActivePartitions")
-                e10.active_partitions = l12 = []
+                e15.active_partitions = l18 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e13 = _TopicPartition()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e13.topic = d[o + 1:(o := o + n)].decode()
+                        e19 = _TopicPartition()
+                        k20 = d[o]
+                        if 0 < k20 < 128:
+                            e19.topic = d[o + 1:(o := o + k20)].decode()
                         else:
-                            e13.topic, o = compact_string(d, o + 1, n, "Topic")
+                            e19.topic, o = compact_string(d, o + 1, k20, "Topic")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e13.partitions = [*unpack_all_i[n - 1](d, o)]
+                            e19.partitions = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e13.partitions = []
+                            e19.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
                             if s: s(n)
-                            e13.partitions = [*unpack_all_i[n](d, o)]
+                            e19.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e13.unknown_tagged_fields = ()
-                        l12.append(e13)
+                            e19.unknown_tagged_fields = ()
+                        l18.append(e19)
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 3, "StandbyPartitions")
-                e10.standby_partitions = l14 = []
+                e15.standby_partitions = l21 = []
                 if n:
                     if s: s(n)
                     for _ in range(n):
-                        e15 = _TopicPartition()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e15.topic = d[o + 1:(o := o + n)].decode()
+                        e22 = _TopicPartition()
+                        k23 = d[o]
+                        if 0 < k23 < 128:
+                            e22.topic = d[o + 1:(o := o + k23)].decode()
                         else:
-                            e15.topic, o = compact_string(d, o + 1, n, "Topic")
+                            e22.topic, o = compact_string(d, o + 1, k23, "Topic")
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
                             if s: s(n - 1)
-                            e15.partitions = [*unpack_all_i[n - 1](d, o)]
+                            e22.partitions = [*unpack_short_i[n](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
-                            e15.partitions = []
+                            e22.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
                             if s: s(n)
-                            e15.partitions = [*unpack_all_i[n](d, o)]
+                            e22.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                            e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        l14.append(e15)
+                            e22.unknown_tagged_fields = ()
+                        l21.append(e22)
                 t = d[o]
                 o += 1
                 if t:
-                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
-                    e10.unknown_tagged_fields = ()
-                l9.append(e10)
+                    e15.unknown_tagged_fields = ()
+                l14.append(e15)
     t = d[o]
     o += 1
     if t:

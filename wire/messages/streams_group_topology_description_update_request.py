@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_string,
@@ -33,6 +34,8 @@ pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_iB = after_strings("iB")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
 
@@ -154,7 +157,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupTopologyDescriptionUpdateRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupTopologyDescriptionUpdateRequest, version, error) from error
         if end != len(data):
@@ -181,215 +184,156 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
 _StreamsGroupTopologyDescriptionUpdateRequest = decoded(StreamsGroupTopologyDescriptionUpdateRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _StreamsGroupTopologyDescriptionUpdateRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    n = d[o]
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+    k2 = d[o]
+    m.topology_description = e3 = _TopologyDescription()
+    if 0 < k2 < 128:
+        v, m.topology_epoch, n = unpack_after_string_iB[k2](d, o)
+        m.member_id = v.decode()
+        o += k2 + 5
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
-    m.topology_description = e1 = _TopologyDescription()
-    m.topology_epoch, n = unpack_iB(d, o)
-    o += 5
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
+        m.topology_epoch, n = unpack_iB(d, o)
+        o += 5
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Subtopologies")
-    e1.subtopologies = l2 = []
+    e3.subtopologies = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e3 = _TopologyDescriptionSubtopology()
-            n = d[o]
-            if 0 < n < 128:
-                e3.subtopology_id = d[o + 1:(o := o + n)].decode()
+            e5 = _TopologyDescriptionSubtopology()
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e5.subtopology_id = d[o + 1:(o := o + k6)].decode()
             else:
-                e3.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e5.subtopology_id, o = compact_string(d, o + 1, k6, "SubtopologyId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 7, "Nodes")
-            e3.nodes = l4 = []
+            e5.nodes = l7 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e5 = _TopologyDescriptionNode()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e5.name = d[o + 1:(o := o + n)].decode()
+                    e8 = _TopologyDescriptionNode()
+                    k9 = d[o]
+                    if 0 < k9 < 128:
+                        v, e8.node_type, n = unpack_after_string_bB[k9](d, o)
+                        e8.name = v.decode()
+                        o += k9 + 2
                     else:
-                        e5.name, o = compact_string(d, o + 1, n, "Name")
-                    e5.node_type, n = unpack_bB(d, o)
-                    o += 2
+                        e8.name, o = compact_string(d, o + 1, k9, "Name")
+                        e8.node_type, n = unpack_bB(d, o)
+                        o += 2
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 1, "SourceTopics")
-                    e5.source_topics = l6 = []
+                    e8.source_topics = l10 = []
                     if s: s(n)
                     for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v7 = d[o + 1:(o := o + n)].decode()
+                        k12 = d[o]
+                        if 0 < k12 < 128:
+                            v11 = d[o + 1:(o := o + k12)].decode()
                         else:
-                            v7, o = compact_string(d, o + 1, n, "SourceTopics")
-                        l6.append(v7)
+                            v11, o = compact_string(d, o + 1, k12, "SourceTopics")
+                        l10.append(v11)
                     n = d[o]
                     if 0 < n < 128:
-                        e5.sink_topic = d[o + 1:(o := o + n)].decode()
+                        e8.sink_topic = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e5.sink_topic = None
+                        e8.sink_topic = None
                         o += 1
                     else:
-                        e5.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
+                        e8.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 1, "Stores")
-                    e5.stores = l8 = []
+                    e8.stores = l13 = []
                     if s: s(n)
                     for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v9 = d[o + 1:(o := o + n)].decode()
+                        k15 = d[o]
+                        if 0 < k15 < 128:
+                            v14 = d[o + 1:(o := o + k15)].decode()
                         else:
-                            v9, o = compact_string(d, o + 1, n, "Stores")
-                        l8.append(v9)
+                            v14, o = compact_string(d, o + 1, k15, "Stores")
+                        l13.append(v14)
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 1, "Successors")
-                    e5.successors = l10 = []
+                    e8.successors = l16 = []
                     if s: s(n)
                     for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v11 = d[o + 1:(o := o + n)].decode()
+                        k18 = d[o]
+                        if 0 < k18 < 128:
+                            v17 = d[o + 1:(o := o + k18)].decode()
                         else:
-                            v11, o = compact_string(d, o + 1, n, "Successors")
-                        l10.append(v11)
+                            v17, o = compact_string(d, o + 1, k18, "Successors")
+                        l16.append(v17)
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    l4.append(e5)
+                        e8.unknown_tagged_fields = ()
+                    l7.append(e8)
             t = d[o]
             o += 1
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 15, "GlobalStores")
-    e1.global_stores = l12 = []
+    e3.global_stores = l19 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e13 = _TopologyDescriptionGlobalStore()
-            e13.source = e14 = _TopologyDescriptionNode()
-            n = d[o]
-            if 0 < n < 128:
-                e14.name = d[o + 1:(o := o + n)].decode()
+            e20 = _TopologyDescriptionGlobalStore()
+            e20.source = e21 = _TopologyDescriptionNode()
+            k22 = d[o]
+            if 0 < k22 < 128:
+                v, e21.node_type, n = unpack_after_string_bB[k22](d, o)
+                e21.name = v.decode()
+                o += k22 + 2
             else:
-                e14.name, o = compact_string(d, o + 1, n, "Name")
-            e14.node_type, n = unpack_bB(d, o)
-            o += 2
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "SourceTopics")
-            e14.source_topics = l15 = []
-            if s: s(n)
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v16 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v16, o = compact_string(d, o + 1, n, "SourceTopics")
-                l15.append(v16)
-            n = d[o]
-            if 0 < n < 128:
-                e14.sink_topic = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e14.sink_topic = None
-                o += 1
-            else:
-                e14.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "Stores")
-            e14.stores = l17 = []
-            if s: s(n)
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v18 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v18, o = compact_string(d, o + 1, n, "Stores")
-                l17.append(v18)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "Successors")
-            e14.successors = l19 = []
-            if s: s(n)
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v20 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v20, o = compact_string(d, o + 1, n, "Successors")
-                l19.append(v20)
-            t = d[o]
-            o += 1
-            if t:
-                e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
-            else:
-                e14.unknown_tagged_fields = ()
-            e13.processor = e21 = _TopologyDescriptionNode()
-            n = d[o]
-            if 0 < n < 128:
-                e21.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e21.name, o = compact_string(d, o + 1, n, "Name")
-            e21.node_type, n = unpack_bB(d, o)
-            o += 2
+                e21.name, o = compact_string(d, o + 1, k22, "Name")
+                e21.node_type, n = unpack_bB(d, o)
+                o += 2
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 1, "SourceTopics")
-            e21.source_topics = l22 = []
+            e21.source_topics = l23 = []
             if s: s(n)
             for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v23 = d[o + 1:(o := o + n)].decode()
+                k25 = d[o]
+                if 0 < k25 < 128:
+                    v24 = d[o + 1:(o := o + k25)].decode()
                 else:
-                    v23, o = compact_string(d, o + 1, n, "SourceTopics")
-                l22.append(v23)
+                    v24, o = compact_string(d, o + 1, k25, "SourceTopics")
+                l23.append(v24)
             n = d[o]
             if 0 < n < 128:
                 e21.sink_topic = d[o + 1:(o := o + n)].decode()
@@ -404,49 +348,116 @@ def _read_v0(d, o, s=None):
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 1, "Stores")
-            e21.stores = l24 = []
+            e21.stores = l26 = []
             if s: s(n)
             for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v25 = d[o + 1:(o := o + n)].decode()
+                k28 = d[o]
+                if 0 < k28 < 128:
+                    v27 = d[o + 1:(o := o + k28)].decode()
                 else:
-                    v25, o = compact_string(d, o + 1, n, "Stores")
-                l24.append(v25)
+                    v27, o = compact_string(d, o + 1, k28, "Stores")
+                l26.append(v27)
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 1, "Successors")
-            e21.successors = l26 = []
+            e21.successors = l29 = []
             if s: s(n)
             for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v27 = d[o + 1:(o := o + n)].decode()
+                k31 = d[o]
+                if 0 < k31 < 128:
+                    v30 = d[o + 1:(o := o + k31)].decode()
                 else:
-                    v27, o = compact_string(d, o + 1, n, "Successors")
-                l26.append(v27)
+                    v30, o = compact_string(d, o + 1, k31, "Successors")
+                l29.append(v30)
             t = d[o]
             o += 1
             if t:
                 e21.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e21.unknown_tagged_fields = ()
+            e20.processor = e32 = _TopologyDescriptionNode()
+            k33 = d[o]
+            if 0 < k33 < 128:
+                v, e32.node_type, n = unpack_after_string_bB[k33](d, o)
+                e32.name = v.decode()
+                o += k33 + 2
+            else:
+                e32.name, o = compact_string(d, o + 1, k33, "Name")
+                e32.node_type, n = unpack_bB(d, o)
+                o += 2
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 1, "SourceTopics")
+            e32.source_topics = l34 = []
+            if s: s(n)
+            for _ in range(n):
+                k36 = d[o]
+                if 0 < k36 < 128:
+                    v35 = d[o + 1:(o := o + k36)].decode()
+                else:
+                    v35, o = compact_string(d, o + 1, k36, "SourceTopics")
+                l34.append(v35)
+            n = d[o]
+            if 0 < n < 128:
+                e32.sink_topic = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e32.sink_topic = None
+                o += 1
+            else:
+                e32.sink_topic, o = nullable_compact_string(d, o + 1, n, "SinkTopic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 1, "Stores")
+            e32.stores = l37 = []
+            if s: s(n)
+            for _ in range(n):
+                k39 = d[o]
+                if 0 < k39 < 128:
+                    v38 = d[o + 1:(o := o + k39)].decode()
+                else:
+                    v38, o = compact_string(d, o + 1, k39, "Stores")
+                l37.append(v38)
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 1, "Successors")
+            e32.successors = l40 = []
+            if s: s(n)
+            for _ in range(n):
+                k42 = d[o]
+                if 0 < k42 < 128:
+                    v41 = d[o + 1:(o := o + k42)].decode()
+                else:
+                    v41, o = compact_string(d, o + 1, k42, "Successors")
+                l40.append(v41)
             t = d[o]
             o += 1
             if t:
-                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e32.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e13.unknown_tagged_fields = ()
-            l12.append(e13)
+                e32.unknown_tagged_fields = ()
+            t = d[o]
+            o += 1
+            if t:
+                e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
+            else:
+                e20.unknown_tagged_fields = ()
+            l19.append(e20)
     t = d[o]
     o += 1
     if t:
-        e1.unknown_tagged_fields, o = read_tags(d, o, t, s)
+        e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
-        e1.unknown_tagged_fields = ()
+        e3.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     check_count,
     compact_bytes,
     compact_count,
@@ -38,6 +39,7 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -99,7 +101,7 @@ class SyncGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SyncGroupRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupRequest, version, error) from error
         if end != len(data):
@@ -126,7 +128,7 @@ class SyncGroupRequest(Message):
 _SyncGroupRequest = decoded(SyncGroupRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SyncGroupRequest()
     m.group_instance_id = None
     m.protocol_type = None
@@ -173,7 +175,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
@@ -225,21 +227,23 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.generation_id, k2 = unpack_after_string_iB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 4
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.generation_id, n = unpack_iB(d, o)
-    o += 4
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.generation_id, k2 = unpack_iB(d, o)
+        o += 4
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -254,28 +258,28 @@ def _read_v4(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Assignments")
-    m.assignments = l1 = []
+    m.assignments = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _SyncGroupRequestAssignment()
+            e4 = _SyncGroupRequestAssignment()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e4.member_id = d[o + 1:(o := o + k5)].decode()
+            else:
+                e4.member_id, o = compact_string(d, o + 1, k5, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+                e4.assignment = d[o + 1:(o := o + n)]
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.assignment = d[o + 1:(o := o + n)]
-            else:
-                e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
+                e4.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:
@@ -285,19 +289,21 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _SyncGroupRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.generation_id, k2 = unpack_after_string_iB[k1](d, o)
+        m.group_id = v.decode()
+        o += k1 + 4
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.generation_id, n = unpack_iB(d, o)
-    o += 4
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
+        m.generation_id, k2 = unpack_iB(d, o)
+        o += 4
+    if 0 < k2 < 128:
+        m.member_id = d[o + 1:(o := o + k2)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k2, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -328,28 +334,28 @@ def _read_v5(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Assignments")
-    m.assignments = l1 = []
+    m.assignments = l3 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _SyncGroupRequestAssignment()
+            e4 = _SyncGroupRequestAssignment()
+            k5 = d[o]
+            if 0 < k5 < 128:
+                e4.member_id = d[o + 1:(o := o + k5)].decode()
+            else:
+                e4.member_id, o = compact_string(d, o + 1, k5, "MemberId")
             n = d[o]
             if 0 < n < 128:
-                e2.member_id = d[o + 1:(o := o + n)].decode()
+                e4.assignment = d[o + 1:(o := o + n)]
             else:
-                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-            n = d[o]
-            if 0 < n < 128:
-                e2.assignment = d[o + 1:(o := o + n)]
-            else:
-                e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
+                e4.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

@@ -66,7 +66,7 @@ class SyncGroupResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SyncGroupResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupResponse, version, error) from error
         if end != len(data):
@@ -93,7 +93,7 @@ class SyncGroupResponse(Message):
 _SyncGroupResponse = decoded(SyncGroupResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SyncGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -108,7 +108,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -122,7 +122,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -141,7 +141,7 @@ def _read_v4(d, o, s=None):
     return m, o
 
 
-def _read_v5(d, o, s=None):
+def _read_v5(d, o, s):
     m = _SyncGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6

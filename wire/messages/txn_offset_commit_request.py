@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     check_count,
     compact_count,
     compact_string,
@@ -46,6 +47,7 @@ pack_iqih = packed("iqih").pack
 pack_qhi = packed("qhi").pack
 pack_qhiB = packed("qhiB").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_qhiB = after_strings("qhiB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iqh = packed("iqh").unpack_from
@@ -138,7 +140,7 @@ class TxnOffsetCommitRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> TxnOffsetCommitRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitRequest, version, error) from error
         if end != len(data):
@@ -165,7 +167,7 @@ class TxnOffsetCommitRequest(Message):
 _TxnOffsetCommitRequest = decoded(TxnOffsetCommitRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _TxnOffsetCommitRequest()
     m.generation_id_or_member_epoch = -1
     m.member_id = ""
@@ -228,7 +230,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _TxnOffsetCommitRequest()
     m.generation_id_or_member_epoch = -1
     m.member_id = ""
@@ -290,24 +292,26 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _TxnOffsetCommitRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.transactional_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.transactional_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+        m.transactional_id, o = compact_string(d, o + 1, k1, "TransactionalId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k3 = unpack_after_string_qhiB[k2](d, o)
+        m.group_id = v.decode()
+        o += k2 + 14
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, n = unpack_qhiB(d, o)
-    o += 14
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k2, "GroupId")
+        m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k3 = unpack_qhiB(d, o)
+        o += 14
+    if 0 < k3 < 128:
+        m.member_id = d[o + 1:(o := o + k3)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k3, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -322,51 +326,51 @@ def _read_v3(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
-    m.topics = l1 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _TxnOffsetCommitRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            e5 = _TxnOffsetCommitRequestTopic()
+            e5.topic_id = ZERO_UUID
+            k6 = d[o]
+            if 0 < k6 < 128:
+                e5.name = d[o + 1:(o := o + k6)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
+                e5.name, o = compact_string(d, o + 1, k6, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e2.partitions = l3 = []
+            e5.partitions = l7 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _TxnOffsetCommitRequestPartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    e8 = _TxnOffsetCommitRequestPartition()
+                    e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n = unpack_iqiB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.committed_metadata = d[o + 1:(o := o + n)].decode()
+                        e8.committed_metadata = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.committed_metadata = None
+                        e8.committed_metadata = None
                         o += 1
                     else:
-                        e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                        e8.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e8.unknown_tagged_fields = ()
+                    l7.append(e8)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -376,24 +380,26 @@ def _read_v3(d, o, s=None):
     return m, o
 
 
-def _read_v6(d, o, s=None):
+def _read_v6(d, o, s):
     m = _TxnOffsetCommitRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.transactional_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.transactional_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+        m.transactional_id, o = compact_string(d, o + 1, k1, "TransactionalId")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        v, m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k3 = unpack_after_string_qhiB[k2](d, o)
+        m.group_id = v.decode()
+        o += k2 + 14
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
-    m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, n = unpack_qhiB(d, o)
-    o += 14
-    if 0 < n < 128:
-        m.member_id = d[o + 1:(o := o + n)].decode()
+        m.group_id, o = compact_string(d, o + 1, k2, "GroupId")
+        m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k3 = unpack_qhiB(d, o)
+        o += 14
+    if 0 < k3 < 128:
+        m.member_id = d[o + 1:(o := o + k3)].decode()
     else:
-        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, k3, "MemberId")
     n = d[o]
     if 0 < n < 128:
         m.group_instance_id = d[o + 1:(o := o + n)].decode()
@@ -408,46 +414,46 @@ def _read_v6(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
-    m.topics = l1 = []
+    m.topics = l4 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _TxnOffsetCommitRequestTopic()
-            e2.name = ""
-            e2.topic_id, n = unpack_UB(d, o)
+            e5 = _TxnOffsetCommitRequestTopic()
+            e5.name = ""
+            e5.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 18, "Partitions")
-            e2.partitions = l3 = []
+            e5.partitions = l6 = []
             if n:
                 if s: s(n)
                 for _ in range(n):
-                    e4 = _TxnOffsetCommitRequestPartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    e7 = _TxnOffsetCommitRequestPartition()
+                    e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n = unpack_iqiB(d, o)
                     o += 16
                     if 0 < n < 128:
-                        e4.committed_metadata = d[o + 1:(o := o + n)].decode()
+                        e7.committed_metadata = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e4.committed_metadata = None
+                        e7.committed_metadata = None
                         o += 1
                     else:
-                        e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                        e7.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e7.unknown_tagged_fields = ()
+                    l6.append(e7)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            l4.append(e5)
     t = d[o]
     o += 1
     if t:

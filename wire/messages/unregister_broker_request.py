@@ -50,7 +50,7 @@ class UnregisterBrokerRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnregisterBrokerRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UnregisterBrokerRequest, version, error) from error
         if end != len(data):
@@ -77,7 +77,7 @@ class UnregisterBrokerRequest(Message):
 _UnregisterBrokerRequest = decoded(UnregisterBrokerRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UnregisterBrokerRequest()
     m.broker_id, t = unpack_iB(d, o)
     o += 5

@@ -50,7 +50,7 @@ class UnregisterControllerRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnregisterControllerRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UnregisterControllerRequest, version, error) from error
         if end != len(data):
@@ -77,7 +77,7 @@ class UnregisterControllerRequest(Message):
 _UnregisterControllerRequest = decoded(UnregisterControllerRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UnregisterControllerRequest()
     m.controller_id, t = unpack_iB(d, o)
     o += 5

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -37,6 +38,8 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+unpack_after_string_hbB = after_strings("hbB")
+unpack_after_string_hoB = after_strings("hoB")
 unpack_hbB = packed("hbB").unpack_from
 unpack_hoB = packed("hoB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -94,7 +97,7 @@ class UpdateFeaturesRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateFeaturesRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesRequest, version, error) from error
         if end != len(data):
@@ -121,7 +124,7 @@ class UpdateFeaturesRequest(Message):
 _UpdateFeaturesRequest = decoded(UpdateFeaturesRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UpdateFeaturesRequest()
     m.validate_only = False
     m.timeout_ms, n = unpack_iB(d, o)
@@ -136,13 +139,15 @@ def _read_v0(d, o, s=None):
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.upgrade_type = 1
-            n = d[o]
-            if 0 < n < 128:
-                e2.feature = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.max_version_level, e2.allow_downgrade, t = unpack_after_string_hoB[k3](d, o)
+                e2.feature = v.decode()
+                o += k3 + 4
             else:
-                e2.feature, o = compact_string(d, o + 1, n, "Feature")
-            e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
-            o += 4
+                e2.feature, o = compact_string(d, o + 1, k3, "Feature")
+                e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
+                o += 4
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -157,7 +162,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _UpdateFeaturesRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -171,13 +176,15 @@ def _read_v1(d, o, s=None):
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.allow_downgrade = False
-            n = d[o]
-            if 0 < n < 128:
-                e2.feature = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.max_version_level, e2.upgrade_type, t = unpack_after_string_hbB[k3](d, o)
+                e2.feature = v.decode()
+                o += k3 + 4
             else:
-                e2.feature, o = compact_string(d, o + 1, n, "Feature")
-            e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
-            o += 4
+                e2.feature, o = compact_string(d, o + 1, k3, "Feature")
+                e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
+                o += 4
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_string,
@@ -31,6 +32,7 @@ pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_hB = packed("hB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 
@@ -85,7 +87,7 @@ class UpdateFeaturesResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateFeaturesResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesResponse, version, error) from error
         if end != len(data):
@@ -112,7 +114,7 @@ class UpdateFeaturesResponse(Message):
 _UpdateFeaturesResponse = decoded(UpdateFeaturesResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UpdateFeaturesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -134,13 +136,15 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _UpdatableFeatureResult()
-            n = d[o]
-            if 0 < n < 128:
-                e2.feature = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                v, e2.error_code, n = unpack_after_string_hB[k3](d, o)
+                e2.feature = v.decode()
+                o += k3 + 2
             else:
-                e2.feature, o = compact_string(d, o + 1, n, "Feature")
-            e2.error_code, n = unpack_hB(d, o)
-            o += 2
+                e2.feature, o = compact_string(d, o + 1, k3, "Feature")
+                e2.error_code, n = unpack_hB(d, o)
+                o += 2
             if 0 < n < 128:
                 e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
@@ -164,7 +168,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _UpdateFeaturesResponse()
     m.results = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)

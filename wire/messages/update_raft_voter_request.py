@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -38,6 +39,7 @@ pack_hhx = packed("hhx").pack
 pack_iiU = packed("iiU").pack
 pack_iiUB = packed("iiUB").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_hhB = packed("hhB").unpack_from
 unpack_iiUB = packed("iiUB").unpack_from
 
@@ -117,7 +119,7 @@ class UpdateRaftVoterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateRaftVoterRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterRequest, version, error) from error
         if end != len(data):
@@ -144,7 +146,7 @@ class UpdateRaftVoterRequest(Message):
 _UpdateRaftVoterRequest = decoded(UpdateRaftVoterRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UpdateRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -165,30 +167,32 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _Listener()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, t = unpack_after_string_HB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 3
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, t = unpack_HB(d, o)
-            o += 3
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, t = unpack_HB(d, o)
+                o += 3
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
-    m.k_raft_version_feature = e3 = _KRaftVersionFeature()
-    e3.min_supported_version, e3.max_supported_version, t = unpack_hhB(d, o)
+    m.k_raft_version_feature = e5 = _KRaftVersionFeature()
+    e5.min_supported_version, e5.max_supported_version, t = unpack_hhB(d, o)
     o += 5
     if t:
-        e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
+        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
-        e3.unknown_tagged_fields = ()
+        e5.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     merge_tags,
     packed,
@@ -35,6 +36,7 @@ pack_ihx = packed("ihx").pack
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
+unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
@@ -90,7 +92,7 @@ class UpdateRaftVoterResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateRaftVoterResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterResponse, version, error) from error
         if end != len(data):
@@ -117,7 +119,7 @@ class UpdateRaftVoterResponse(Message):
 _UpdateRaftVoterResponse = decoded(UpdateRaftVoterResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UpdateRaftVoterResponse()
     m.current_leader = e1 = _CurrentLeader()
     e1.leader_id = -1
@@ -142,14 +144,16 @@ def _read_v0(d, o, s=None):
             p4 = o + n
             if t3 == 0:
                 m.current_leader = e5 = _CurrentLeader()
-                e5.leader_id, e5.leader_epoch, n = unpack_iiB(d, o)
+                e5.leader_id, e5.leader_epoch, k6 = unpack_iiB(d, o)
                 o += 8
-                if 0 < n < 128:
-                    e5.host = d[o + 1:(o := o + n)].decode()
+                if 0 < k6 < 128:
+                    v, e5.port, t = unpack_after_string_iB[k6](d, o)
+                    e5.host = v.decode()
+                    o += k6 + 5
                 else:
-                    e5.host, o = compact_string(d, o + 1, n, "Host")
-                e5.port, t = unpack_iB(d, o)
-                o += 5
+                    e5.host, o = compact_string(d, o + 1, k6, "Host")
+                    e5.port, t = unpack_iB(d, o)
+                    o += 5
                 if t:
                     e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:

@@ -128,7 +128,7 @@ class VoteRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> VoteRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(VoteRequest, version, error) from error
         if end != len(data):
@@ -155,7 +155,7 @@ class VoteRequest(Message):
 _VoteRequest = decoded(VoteRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _VoteRequest()
     m.voter_id = -1
     n = d[o]
@@ -177,50 +177,49 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 25, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 25 * n
-                for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:p4]):
-                    if t:
-                        o += 25 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e11 = _PartitionData()
-                            e11.replica_directory_id = ZERO_UUID
-                            e11.voter_directory_id = ZERO_UUID
-                            e11.pre_vote = False
-                            e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
-                            o += 25
-                            if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e11.unknown_tagged_fields = ()
-                            l3.append(e11)
-                        break
-                    e5 = _PartitionData()
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.voter_directory_id = ZERO_UUID
-                    e5.pre_vote = False
-                    e5.partition_index = v6
-                    e5.replica_epoch = v7
-                    e5.replica_id = v8
-                    e5.last_offset_epoch = v9
-                    e5.last_offset = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:o + 25 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.replica_directory_id = ZERO_UUID
+                        e5.voter_directory_id = ZERO_UUID
+                        e5.pre_vote = False
+                        e5.partition_index = v6
+                        e5.replica_epoch = v7
+                        e5.replica_id = v8
+                        e5.last_offset_epoch = v9
+                        e5.last_offset = v10
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 25 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e11 = _PartitionData()
+                        e11.replica_directory_id = ZERO_UUID
+                        e11.voter_directory_id = ZERO_UUID
+                        e11.pre_vote = False
+                        e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
+                        o += 25
+                        if t:
+                            e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e11.unknown_tagged_fields = ()
+                        l4.append(e11)
             t = d[o]
             o += 1
             if t:
@@ -237,7 +236,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -258,48 +257,47 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 57, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 57 * n
-                for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:p4]):
-                    if t:
-                        o += 57 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e13 = _PartitionData()
-                            e13.pre_vote = False
-                            e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
-                            o += 57
-                            if t:
-                                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e13.unknown_tagged_fields = ()
-                            l3.append(e13)
-                        break
-                    e5 = _PartitionData()
-                    e5.pre_vote = False
-                    e5.partition_index = v6
-                    e5.replica_epoch = v7
-                    e5.replica_id = v8
-                    e5.replica_directory_id = v9
-                    e5.voter_directory_id = v10
-                    e5.last_offset_epoch = v11
-                    e5.last_offset = v12
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:o + 57 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.pre_vote = False
+                        e5.partition_index = v6
+                        e5.replica_epoch = v7
+                        e5.replica_id = v8
+                        e5.replica_directory_id = v9
+                        e5.voter_directory_id = v10
+                        e5.last_offset_epoch = v11
+                        e5.last_offset = v12
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 57 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e13 = _PartitionData()
+                        e13.pre_vote = False
+                        e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
+                        o += 57
+                        if t:
+                            e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e13.unknown_tagged_fields = ()
+                        l4.append(e13)
             t = d[o]
             o += 1
             if t:
@@ -316,7 +314,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -337,47 +335,46 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 58, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 58 * n
-                for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:p4]):
-                    if t:
-                        o += 58 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e14 = _PartitionData()
-                            e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
-                            o += 58
-                            if t:
-                                e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e14.unknown_tagged_fields = ()
-                            l3.append(e14)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.replica_epoch = v7
-                    e5.replica_id = v8
-                    e5.replica_directory_id = v9
-                    e5.voter_directory_id = v10
-                    e5.last_offset_epoch = v11
-                    e5.last_offset = v12
-                    e5.pre_vote = v13
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:o + 58 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.replica_epoch = v7
+                        e5.replica_id = v8
+                        e5.replica_directory_id = v9
+                        e5.voter_directory_id = v10
+                        e5.last_offset_epoch = v11
+                        e5.last_offset = v12
+                        e5.pre_vote = v13
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 58 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e14 = _PartitionData()
+                        e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
+                        o += 58
+                        if t:
+                            e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e14.unknown_tagged_fields = ()
+                        l4.append(e14)
             t = d[o]
             o += 1
             if t:

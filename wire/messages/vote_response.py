@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -43,6 +44,7 @@ pack_iB = packed("iB").pack
 pack_ihiio = packed("ihiio").pack
 pack_ihiiox = packed("ihiiox").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihiioB = packed("ihiioB").unpack_from
@@ -142,7 +144,7 @@ class VoteResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> VoteResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(VoteResponse, version, error) from error
         if end != len(data):
@@ -169,7 +171,7 @@ class VoteResponse(Message):
 _VoteResponse = decoded(VoteResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _VoteResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hB(d, o)
@@ -183,44 +185,43 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 16, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 16 * n
-                for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
-                    if t:
-                        o += 16 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e11 = _PartitionData()
-                            e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
-                            o += 16
-                            if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e11.unknown_tagged_fields = ()
-                            l3.append(e11)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.leader_id = v8
-                    e5.leader_epoch = v9
-                    e5.vote_granted = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:o + 16 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.leader_id = v8
+                        e5.leader_epoch = v9
+                        e5.vote_granted = v10
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 16 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e11 = _PartitionData()
+                        e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                        o += 16
+                        if t:
+                            e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e11.unknown_tagged_fields = ()
+                        l4.append(e11)
             t = d[o]
             o += 1
             if t:
@@ -253,7 +254,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _VoteResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -266,44 +267,43 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.topic_name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                e2.topic_name, o = compact_string(d, o + 1, k3, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 16, "Partitions")
-            e2.partitions = l3 = []
+            e2.partitions = l4 = []
             if n:
                 if s: s(n)
-                p4 = o + 16 * n
-                for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
-                    if t:
-                        o += 16 * len(l3)
-                        for _ in range(n - len(l3)):
-                            e11 = _PartitionData()
-                            e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
-                            o += 16
-                            if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                            else:
-                                e11.unknown_tagged_fields = ()
-                            l3.append(e11)
-                        break
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.leader_id = v8
-                    e5.leader_epoch = v9
-                    e5.vote_granted = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
-                else:
-                    o = p4
+                if n > 4:
+                    for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:o + 16 * n]):
+                        if t: break
+                        e5 = _PartitionData()
+                        e5.partition_index = v6
+                        e5.error_code = v7
+                        e5.leader_id = v8
+                        e5.leader_epoch = v9
+                        e5.vote_granted = v10
+                        e5.unknown_tagged_fields = ()
+                        l4.append(e5)
+                    o += 16 * len(l4)
+                    n -= len(l4)
+                if n:
+                    for _ in range(n):
+                        e11 = _PartitionData()
+                        e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                        o += 16
+                        if t:
+                            e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        else:
+                            e11.unknown_tagged_fields = ()
+                        l4.append(e11)
             t = d[o]
             o += 1
             if t:
@@ -339,14 +339,16 @@ def _read_v1(d, o, s=None):
                     if s: s(n)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
-                        e16.node_id, n = unpack_iB(d, o)
+                        e16.node_id, k17 = unpack_iB(d, o)
                         o += 4
-                        if 0 < n < 128:
-                            e16.host = d[o + 1:(o := o + n)].decode()
+                        if 0 < k17 < 128:
+                            v, e16.port, t = unpack_after_string_HB[k17](d, o)
+                            e16.host = v.decode()
+                            o += k17 + 3
                         else:
-                            e16.host, o = compact_string(d, o + 1, n, "Host")
-                        e16.port, t = unpack_HB(d, o)
-                        o += 3
+                            e16.host, o = compact_string(d, o + 1, k17, "Host")
+                            e16.port, t = unpack_HB(d, o)
+                            o += 3
                         if t:
                             e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:

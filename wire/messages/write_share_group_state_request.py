@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class WriteShareGroupStateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteShareGroupStateRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateRequest, version, error) from error
         if end != len(data):
@@ -169,82 +170,84 @@ class WriteShareGroupStateRequest(Message):
 _WriteShareGroupStateRequest = decoded(WriteShareGroupStateRequest)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _WriteShareGroupStateRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
-    m.topics = l1 = []
+    m.topics = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _WriteStateData()
-            e2.topic_id, n = unpack_UB(d, o)
+            e3 = _WriteStateData()
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 22, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.delivery_complete_count = -1
-                    e4.partition, e4.state_epoch, e4.leader_epoch, e4.start_offset, n = unpack_iiiqB(d, o)
+                c5 = n
+                if s is None: o = _shapes_0.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _PartitionData()
+                    e6.delivery_complete_count = -1
+                    e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, n = unpack_iiiqB(d, o)
                     o += 21
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 20, "StateBatches")
-                    e4.state_batches = l5 = []
+                    e6.state_batches = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 20 * n
-                        for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
-                            if t:
-                                o += 20 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _StateBatch()
-                                    e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
-                                    o += 20
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _StateBatch()
-                            e7.first_offset = v8
-                            e7.last_offset = v9
-                            e7.delivery_state = v10
-                            e7.delivery_count = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_qqbhB(d[o:o + 20 * n]):
+                                if t: break
+                                e8 = _StateBatch()
+                                e8.first_offset = v9
+                                e8.last_offset = v10
+                                e8.delivery_state = v11
+                                e8.delivery_count = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 20 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _StateBatch()
+                                e13.first_offset, e13.last_offset, e13.delivery_state, e13.delivery_count, t = unpack_qqbhB(d, o)
+                                o += 20
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_0[len(e6.state_batches),](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:
@@ -254,81 +257,83 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _WriteShareGroupStateRequest()
-    n = d[o]
-    if 0 < n < 128:
-        m.group_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.group_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, k1, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
-    m.topics = l1 = []
+    m.topics = l2 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e2 = _WriteStateData()
-            e2.topic_id, n = unpack_UB(d, o)
+            e3 = _WriteStateData()
+            e3.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
                 n, o = compact_count(d, o, n, 26, "Partitions")
-            e2.partitions = l3 = []
+            e3.partitions = l4 = []
             if n:
                 if s: s(n)
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.partition, e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count, n = unpack_iiiqiB(d, o)
+                c5 = n
+                if s is None: o = _shapes_1.last(d, o, n, l4)
+                while len(l4) < c5:
+                    e6 = _PartitionData()
+                    e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, e6.delivery_complete_count, n = unpack_iiiqiB(d, o)
                     o += 25
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 20, "StateBatches")
-                    e4.state_batches = l5 = []
+                    e6.state_batches = l7 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 20 * n
-                        for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
-                            if t:
-                                o += 20 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e12 = _StateBatch()
-                                    e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
-                                    o += 20
-                                    if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e12.unknown_tagged_fields = ()
-                                    l5.append(e12)
-                                break
-                            e7 = _StateBatch()
-                            e7.first_offset = v8
-                            e7.last_offset = v9
-                            e7.delivery_state = v10
-                            e7.delivery_count = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v9, v10, v11, v12, t in iterate_qqbhB(d[o:o + 20 * n]):
+                                if t: break
+                                e8 = _StateBatch()
+                                e8.first_offset = v9
+                                e8.last_offset = v10
+                                e8.delivery_state = v11
+                                e8.delivery_count = v12
+                                e8.unknown_tagged_fields = ()
+                                l7.append(e8)
+                            o += 20 * len(l7)
+                            n -= len(l7)
+                        if n:
+                            for _ in range(n):
+                                e13 = _StateBatch()
+                                e13.first_offset, e13.last_offset, e13.delivery_state, e13.delivery_count, t = unpack_qqbhB(d, o)
+                                o += 20
+                                if t:
+                                    e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e13.unknown_tagged_fields = ()
+                                l7.append(e13)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
-                        e4.unknown_tagged_fields = ()
-                    l3.append(e4)
+                        e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                    if s is None: o = _shapes_1[len(e6.state_batches),](d, o, c5 - len(l4), l4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     t = d[o]
     o += 1
     if t:
@@ -440,6 +445,8 @@ def _write_v1(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), (("delivery_complete_count", -1),))
+_shapes_1 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("delivery_complete_count", "i"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), ())
 _READ: dict[int, Callable[..., tuple[WriteShareGroupStateRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[WriteShareGroupStateRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 

@@ -100,7 +100,7 @@ class WriteShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateResponse, version, error) from error
         if end != len(data):
@@ -127,7 +127,7 @@ class WriteShareGroupStateResponse(Message):
 _WriteShareGroupStateResponse = decoded(WriteShareGroupStateResponse)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _WriteShareGroupStateResponse()
     n = d[o]
     o += 1

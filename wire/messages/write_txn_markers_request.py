@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    short_arrays,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -41,6 +42,7 @@ unpack_all_i = UNPACKERS["i"]
 unpack_iB = packed("iB").unpack_from
 unpack_ibB = packed("ibB").unpack_from
 unpack_qhoB = packed("qhoB").unpack_from
+unpack_short_i = short_arrays("i")
 
 
 class WritableTxnMarkerTopic(Struct):
@@ -114,7 +116,7 @@ class WriteTxnMarkersRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteTxnMarkersRequest:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersRequest, version, error) from error
         if end != len(data):
@@ -141,7 +143,7 @@ class WriteTxnMarkersRequest(Message):
 _WriteTxnMarkersRequest = decoded(WriteTxnMarkersRequest)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -166,16 +168,16 @@ def _read_v1(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.name = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e4.name, o = compact_string(d, o + 1, k5, "Name")
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                        e4.partition_indexes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partition_indexes = []
@@ -207,7 +209,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -231,16 +233,16 @@ def _read_v2(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.name = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e4.name, o = compact_string(d, o + 1, k5, "Name")
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
                         if s: s(n - 1)
-                        e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                        e4.partition_indexes = [*unpack_short_i[n](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partition_indexes = []

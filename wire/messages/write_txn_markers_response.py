@@ -117,7 +117,7 @@ class WriteTxnMarkersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteTxnMarkersResponse:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersResponse, version, error) from error
         if end != len(data):
@@ -144,7 +144,7 @@ class WriteTxnMarkersResponse(Message):
 _WriteTxnMarkersResponse = decoded(WriteTxnMarkersResponse)
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _WriteTxnMarkersResponse()
     n = d[o]
     o += 1
@@ -168,41 +168,40 @@ def _read_v1(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopicResult()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.name = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                        e4.name, o = compact_string(d, o + 1, k5, "Name")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
                         n, o = compact_count(d, o, n, 7, "Partitions")
-                    e4.partitions = l5 = []
+                    e4.partitions = l6 = []
                     if n:
                         if s: s(n)
-                        p6 = o + 7 * n
-                        for v8, v9, t in iterate_ihB(d[o:p6]):
-                            if t:
-                                o += 7 * len(l5)
-                                for _ in range(n - len(l5)):
-                                    e10 = _WritableTxnMarkerPartitionResult()
-                                    e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
-                                    o += 7
-                                    if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                                    else:
-                                        e10.unknown_tagged_fields = ()
-                                    l5.append(e10)
-                                break
-                            e7 = _WritableTxnMarkerPartitionResult()
-                            e7.partition_index = v8
-                            e7.error_code = v9
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
+                        if n > 4:
+                            for v8, v9, t in iterate_ihB(d[o:o + 7 * n]):
+                                if t: break
+                                e7 = _WritableTxnMarkerPartitionResult()
+                                e7.partition_index = v8
+                                e7.error_code = v9
+                                e7.unknown_tagged_fields = ()
+                                l6.append(e7)
+                            o += 7 * len(l6)
+                            n -= len(l6)
+                        if n:
+                            for _ in range(n):
+                                e10 = _WritableTxnMarkerPartitionResult()
+                                e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
+                                o += 7
+                                if t:
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                                else:
+                                    e10.unknown_tagged_fields = ()
+                                l6.append(e10)
                     t = d[o]
                     o += 1
                     if t:

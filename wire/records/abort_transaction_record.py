@@ -50,7 +50,7 @@ class AbortTransactionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AbortTransactionRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AbortTransactionRecord, version, error) from error
         if end != len(data):
@@ -77,7 +77,7 @@ class AbortTransactionRecord(Message):
 _AbortTransactionRecord = decoded(AbortTransactionRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AbortTransactionRecord()
     m.reason = None
     t = d[o]

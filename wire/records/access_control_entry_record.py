@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_string,
     no_uuid,
     packed,
@@ -32,6 +33,8 @@ pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
 pack_bbx = packed("bbx").pack
 unpack_UbB = packed("UbB").unpack_from
+unpack_after_string_bB = after_strings("bB")
+unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bbB = packed("bbB").unpack_from
 
@@ -72,7 +75,7 @@ class AccessControlEntryRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AccessControlEntryRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(AccessControlEntryRecord, version, error) from error
         if end != len(data):
@@ -99,27 +102,31 @@ class AccessControlEntryRecord(Message):
 _AccessControlEntryRecord = decoded(AccessControlEntryRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _AccessControlEntryRecord()
-    m.id, m.resource_type, n = unpack_UbB(d, o)
+    m.id, m.resource_type, k1 = unpack_UbB(d, o)
     o += 17
-    if 0 < n < 128:
-        m.resource_name = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        v, m.pattern_type, k2 = unpack_after_string_bB[k1](d, o)
+        m.resource_name = v.decode()
+        o += k1 + 1
     else:
-        m.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-    m.pattern_type, n = unpack_bB(d, o)
-    o += 1
-    if 0 < n < 128:
-        m.principal = d[o + 1:(o := o + n)].decode()
+        m.resource_name, o = compact_string(d, o + 1, k1, "ResourceName")
+        m.pattern_type, k2 = unpack_bB(d, o)
+        o += 1
+    if 0 < k2 < 128:
+        m.principal = d[o + 1:(o := o + k2)].decode()
     else:
-        m.principal, o = compact_string(d, o + 1, n, "Principal")
-    n = d[o]
-    if 0 < n < 128:
-        m.host = d[o + 1:(o := o + n)].decode()
+        m.principal, o = compact_string(d, o + 1, k2, "Principal")
+    k3 = d[o]
+    if 0 < k3 < 128:
+        v, m.operation, m.permission_type, t = unpack_after_string_bbB[k3](d, o)
+        m.host = v.decode()
+        o += k3 + 3
     else:
-        m.host, o = compact_string(d, o + 1, n, "Host")
-    m.operation, m.permission_type, t = unpack_bbB(d, o)
-    o += 3
+        m.host, o = compact_string(d, o + 1, k3, "Host")
+        m.operation, m.permission_type, t = unpack_bbB(d, o)
+        o += 3
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

@@ -50,7 +50,7 @@ class BeginTransactionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BeginTransactionRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BeginTransactionRecord, version, error) from error
         if end != len(data):
@@ -77,7 +77,7 @@ class BeginTransactionRecord(Message):
 _BeginTransactionRecord = decoded(BeginTransactionRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BeginTransactionRecord()
     m.name = None
     t = d[o]

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     misplaced_tag,
     nullable_compact_count,
     packed,
+    short_arrays,
     tag_count,
     tag_header,
     write_tag,
@@ -38,6 +39,7 @@ pack_iqx = packed("iqx").pack
 unpack_all_U = UNPACKERS["U"]
 unpack_b = packed("b").unpack_from
 unpack_iqB = packed("iqB").unpack_from
+unpack_short_U = short_arrays("U")
 
 
 class BrokerRegistrationChangeRecord(Message):
@@ -72,7 +74,7 @@ class BrokerRegistrationChangeRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerRegistrationChangeRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationChangeRecord, version, error) from error
         if end != len(data):
@@ -99,7 +101,7 @@ class BrokerRegistrationChangeRecord(Message):
 _BrokerRegistrationChangeRecord = decoded(BrokerRegistrationChangeRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _BrokerRegistrationChangeRecord()
     m.in_controlled_shutdown = 0
     m.log_dirs = []
@@ -139,7 +141,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _BrokerRegistrationChangeRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -182,7 +184,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _BrokerRegistrationChangeRecord()
     m.cordoned_log_dirs = None
     m.fenced = 0
@@ -218,7 +220,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
@@ -239,7 +241,7 @@ def _read_v2(d, o, s=None):
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _BrokerRegistrationChangeRecord()
     m.fenced = 0
     m.in_controlled_shutdown = 0
@@ -275,7 +277,7 @@ def _read_v3(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
@@ -291,7 +293,7 @@ def _read_v3(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.cordoned_log_dirs = []

@@ -46,7 +46,7 @@ class ClearElrRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ClearElrRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ClearElrRecord, version, error) from error
         if end != len(data):
@@ -73,13 +73,13 @@ class ClearElrRecord(Message):
 _ClearElrRecord = decoded(ClearElrRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ClearElrRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.topic_name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.topic_name = d[o + 1:(o := o + k1)].decode()
     else:
-        m.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+        m.topic_name, o = compact_string(d, o + 1, k1, "TopicName")
     t = d[o]
     o += 1
     if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_count,
     compact_string,
     nullable_compact_string,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 pack_do = packed("do").pack
 pack_dox = packed("dox").pack
+unpack_after_string_doB = after_strings("doB")
 unpack_doB = packed("doB").unpack_from
 
 
@@ -80,7 +82,7 @@ class ClientQuotaRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ClientQuotaRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ClientQuotaRecord, version, error) from error
         if end != len(data):
@@ -107,7 +109,7 @@ class ClientQuotaRecord(Message):
 _ClientQuotaRecord = decoded(ClientQuotaRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ClientQuotaRecord()
     n = d[o]
     o += 1
@@ -120,11 +122,11 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _EntityData()
-            n = d[o]
-            if 0 < n < 128:
-                e2.entity_type = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.entity_type = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                e2.entity_type, o = compact_string(d, o + 1, k3, "EntityType")
             n = d[o]
             if 0 < n < 128:
                 e2.entity_name = d[o + 1:(o := o + n)].decode()
@@ -140,13 +142,15 @@ def _read_v0(d, o, s=None):
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
-    n = d[o]
-    if 0 < n < 128:
-        m.key = d[o + 1:(o := o + n)].decode()
+    k4 = d[o]
+    if 0 < k4 < 128:
+        v, m.value, m.remove, t = unpack_after_string_doB[k4](d, o)
+        m.key = v.decode()
+        o += k4 + 10
     else:
-        m.key, o = compact_string(d, o + 1, n, "Key")
-    m.value, m.remove, t = unpack_doB(d, o)
-    o += 10
+        m.key, o = compact_string(d, o + 1, k4, "Key")
+        m.value, m.remove, t = unpack_doB(d, o)
+        o += 10
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

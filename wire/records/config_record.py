@@ -57,7 +57,7 @@ class ConfigRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConfigRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ConfigRecord, version, error) from error
         if end != len(data):
@@ -84,19 +84,19 @@ class ConfigRecord(Message):
 _ConfigRecord = decoded(ConfigRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ConfigRecord()
-    m.resource_type, n = unpack_bB(d, o)
+    m.resource_type, k1 = unpack_bB(d, o)
     o += 1
-    if 0 < n < 128:
-        m.resource_name = d[o + 1:(o := o + n)].decode()
+    if 0 < k1 < 128:
+        m.resource_name = d[o + 1:(o := o + k1)].decode()
     else:
-        m.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+        m.resource_name, o = compact_string(d, o + 1, k1, "ResourceName")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.name = d[o + 1:(o := o + k2)].decode()
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
+        m.name, o = compact_string(d, o + 1, k2, "Name")
     n = d[o]
     if 0 < n < 128:
         m.value = d[o + 1:(o := o + n)].decode()

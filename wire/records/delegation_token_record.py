@@ -65,7 +65,7 @@ class DelegationTokenRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DelegationTokenRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(DelegationTokenRecord, version, error) from error
         if end != len(data):
@@ -92,39 +92,39 @@ class DelegationTokenRecord(Message):
 _DelegationTokenRecord = decoded(DelegationTokenRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _DelegationTokenRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.owner = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.owner = d[o + 1:(o := o + k1)].decode()
     else:
-        m.owner, o = compact_string(d, o + 1, n, "Owner")
-    n = d[o]
-    if 0 < n < 128:
-        m.requester = d[o + 1:(o := o + n)].decode()
+        m.owner, o = compact_string(d, o + 1, k1, "Owner")
+    k2 = d[o]
+    if 0 < k2 < 128:
+        m.requester = d[o + 1:(o := o + k2)].decode()
     else:
-        m.requester, o = compact_string(d, o + 1, n, "Requester")
+        m.requester, o = compact_string(d, o + 1, k2, "Requester")
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 1, "Renewers")
-    m.renewers = l1 = []
+    m.renewers = l3 = []
     if s: s(n)
     for _ in range(n):
-        n = d[o]
-        if 0 < n < 128:
-            v2 = d[o + 1:(o := o + n)].decode()
+        k5 = d[o]
+        if 0 < k5 < 128:
+            v4 = d[o + 1:(o := o + k5)].decode()
         else:
-            v2, o = compact_string(d, o + 1, n, "Renewers")
-        l1.append(v2)
-    m.issue_timestamp, m.max_timestamp, m.expiration_timestamp, n = unpack_qqqB(d, o)
+            v4, o = compact_string(d, o + 1, k5, "Renewers")
+        l3.append(v4)
+    m.issue_timestamp, m.max_timestamp, m.expiration_timestamp, k6 = unpack_qqqB(d, o)
     o += 24
-    if 0 < n < 128:
-        m.token_id = d[o + 1:(o := o + n)].decode()
+    if 0 < k6 < 128:
+        m.token_id = d[o + 1:(o := o + k6)].decode()
     else:
-        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, k6, "TokenId")
     t = d[o]
     o += 1
     if t:

@@ -41,7 +41,7 @@ class EndTransactionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTransactionRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(EndTransactionRecord, version, error) from error
         if end != len(data):
@@ -68,7 +68,7 @@ class EndTransactionRecord(Message):
 _EndTransactionRecord = decoded(EndTransactionRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _EndTransactionRecord()
     t = d[o]
     o += 1

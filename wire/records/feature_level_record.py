@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     packed,
     read_tags,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 pack_h = packed("h").pack
 pack_hx = packed("hx").pack
+unpack_after_string_hB = after_strings("hB")
 unpack_hB = packed("hB").unpack_from
 
 
@@ -52,7 +54,7 @@ class FeatureLevelRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FeatureLevelRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(FeatureLevelRecord, version, error) from error
         if end != len(data):
@@ -79,15 +81,17 @@ class FeatureLevelRecord(Message):
 _FeatureLevelRecord = decoded(FeatureLevelRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _FeatureLevelRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.feature_level, t = unpack_after_string_hB[k1](d, o)
+        m.name = v.decode()
+        o += k1 + 3
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
-    m.feature_level, t = unpack_hB(d, o)
-    o += 3
+        m.name, o = compact_string(d, o + 1, k1, "Name")
+        m.feature_level, t = unpack_hB(d, o)
+        o += 3
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

@@ -49,7 +49,7 @@ class KRaftVersionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> KRaftVersionRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(KRaftVersionRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class KRaftVersionRecord(Message):
 _KRaftVersionRecord = decoded(KRaftVersionRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _KRaftVersionRecord()
     m.version, m.k_raft_version, t = unpack_hhB(d, o)
     o += 5

@@ -88,7 +88,7 @@ class LeaderChangeMessage(Message):
     @staticmethod
     def read(data: bytes, version: int) -> LeaderChangeMessage:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(LeaderChangeMessage, version, error) from error
         if end != len(data):
@@ -115,7 +115,7 @@ class LeaderChangeMessage(Message):
 _LeaderChangeMessage = decoded(LeaderChangeMessage)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -126,59 +126,57 @@ def _read_v0(d, o, s=None):
     m.voters = l1 = []
     if n:
         if s: s(n)
-        p2 = o + 5 * n
-        for v4, t in iterate_iB(d[o:p2]):
-            if t:
-                o += 5 * len(l1)
-                for _ in range(n - len(l1)):
-                    e5 = _Voter()
-                    e5.voter_directory_id = ZERO_UUID
-                    e5.voter_id, t = unpack_iB(d, o)
-                    o += 5
-                    if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e5.unknown_tagged_fields = ()
-                    l1.append(e5)
-                break
-            e3 = _Voter()
-            e3.voter_directory_id = ZERO_UUID
-            e3.voter_id = v4
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n > 4:
+            for v3, t in iterate_iB(d[o:o + 5 * n]):
+                if t: break
+                e2 = _Voter()
+                e2.voter_directory_id = ZERO_UUID
+                e2.voter_id = v3
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
+            o += 5 * len(l1)
+            n -= len(l1)
+        if n:
+            for _ in range(n):
+                e4 = _Voter()
+                e4.voter_directory_id = ZERO_UUID
+                e4.voter_id, t = unpack_iB(d, o)
+                o += 5
+                if t:
+                    e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e4.unknown_tagged_fields = ()
+                l1.append(e4)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 5, "GrantingVoters")
-    m.granting_voters = l6 = []
+    m.granting_voters = l5 = []
     if n:
         if s: s(n)
-        p7 = o + 5 * n
-        for v9, t in iterate_iB(d[o:p7]):
-            if t:
-                o += 5 * len(l6)
-                for _ in range(n - len(l6)):
-                    e10 = _Voter()
-                    e10.voter_directory_id = ZERO_UUID
-                    e10.voter_id, t = unpack_iB(d, o)
-                    o += 5
-                    if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e10.unknown_tagged_fields = ()
-                    l6.append(e10)
-                break
-            e8 = _Voter()
-            e8.voter_directory_id = ZERO_UUID
-            e8.voter_id = v9
-            e8.unknown_tagged_fields = ()
-            l6.append(e8)
-        else:
-            o = p7
+        if n > 4:
+            for v7, t in iterate_iB(d[o:o + 5 * n]):
+                if t: break
+                e6 = _Voter()
+                e6.voter_directory_id = ZERO_UUID
+                e6.voter_id = v7
+                e6.unknown_tagged_fields = ()
+                l5.append(e6)
+            o += 5 * len(l5)
+            n -= len(l5)
+        if n:
+            for _ in range(n):
+                e8 = _Voter()
+                e8.voter_directory_id = ZERO_UUID
+                e8.voter_id, t = unpack_iB(d, o)
+                o += 5
+                if t:
+                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e8.unknown_tagged_fields = ()
+                l5.append(e8)
     t = d[o]
     o += 1
     if t:
@@ -188,7 +186,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -199,57 +197,55 @@ def _read_v1(d, o, s=None):
     m.voters = l1 = []
     if n:
         if s: s(n)
-        p2 = o + 21 * n
-        for v4, v5, t in iterate_iUB(d[o:p2]):
-            if t:
-                o += 21 * len(l1)
-                for _ in range(n - len(l1)):
-                    e6 = _Voter()
-                    e6.voter_id, e6.voter_directory_id, t = unpack_iUB(d, o)
-                    o += 21
-                    if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e6.unknown_tagged_fields = ()
-                    l1.append(e6)
-                break
-            e3 = _Voter()
-            e3.voter_id = v4
-            e3.voter_directory_id = v5
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n > 4:
+            for v3, v4, t in iterate_iUB(d[o:o + 21 * n]):
+                if t: break
+                e2 = _Voter()
+                e2.voter_id = v3
+                e2.voter_directory_id = v4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
+            o += 21 * len(l1)
+            n -= len(l1)
+        if n:
+            for _ in range(n):
+                e5 = _Voter()
+                e5.voter_id, e5.voter_directory_id, t = unpack_iUB(d, o)
+                o += 21
+                if t:
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e5.unknown_tagged_fields = ()
+                l1.append(e5)
     n = d[o]
     o += 1
     if 0 < n < 128:
         n -= 1
     else:
         n, o = compact_count(d, o, n, 21, "GrantingVoters")
-    m.granting_voters = l7 = []
+    m.granting_voters = l6 = []
     if n:
         if s: s(n)
-        p8 = o + 21 * n
-        for v10, v11, t in iterate_iUB(d[o:p8]):
-            if t:
-                o += 21 * len(l7)
-                for _ in range(n - len(l7)):
-                    e12 = _Voter()
-                    e12.voter_id, e12.voter_directory_id, t = unpack_iUB(d, o)
-                    o += 21
-                    if t:
-                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                    else:
-                        e12.unknown_tagged_fields = ()
-                    l7.append(e12)
-                break
-            e9 = _Voter()
-            e9.voter_id = v10
-            e9.voter_directory_id = v11
-            e9.unknown_tagged_fields = ()
-            l7.append(e9)
-        else:
-            o = p8
+        if n > 4:
+            for v8, v9, t in iterate_iUB(d[o:o + 21 * n]):
+                if t: break
+                e7 = _Voter()
+                e7.voter_id = v8
+                e7.voter_directory_id = v9
+                e7.unknown_tagged_fields = ()
+                l6.append(e7)
+            o += 21 * len(l6)
+            n -= len(l6)
+        if n:
+            for _ in range(n):
+                e10 = _Voter()
+                e10.voter_id, e10.voter_directory_id, t = unpack_iUB(d, o)
+                o += 21
+                if t:
+                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                else:
+                    e10.unknown_tagged_fields = ()
+                l6.append(e10)
     t = d[o]
     o += 1
     if t:

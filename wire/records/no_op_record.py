@@ -41,7 +41,7 @@ class NoOpRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> NoOpRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(NoOpRecord, version, error) from error
         if end != len(data):
@@ -68,7 +68,7 @@ class NoOpRecord(Message):
 _NoOpRecord = decoded(NoOpRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _NoOpRecord()
     t = d[o]
     o += 1

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_count,
     packed,
+    short_arrays,
     tag_count,
     tag_header,
     write_tag,
@@ -43,6 +44,8 @@ unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iUB = packed("iUB").unpack_from
+unpack_short_U = short_arrays("U")
+unpack_short_i = short_arrays("i")
 
 
 class PartitionChangeRecord(Message):
@@ -87,7 +90,7 @@ class PartitionChangeRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PartitionChangeRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(PartitionChangeRecord, version, error) from error
         if end != len(data):
@@ -114,7 +117,7 @@ class PartitionChangeRecord(Message):
 _PartitionChangeRecord = decoded(PartitionChangeRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _PartitionChangeRecord()
     m.directories = None
     m.eligible_leader_replicas = None
@@ -145,7 +148,7 @@ def _read_v0(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.isr = []
@@ -169,7 +172,7 @@ def _read_v0(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.replicas = []
@@ -188,7 +191,7 @@ def _read_v0(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.removing_replicas = []
@@ -207,7 +210,7 @@ def _read_v0(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.adding_replicas = []
@@ -240,7 +243,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _PartitionChangeRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -271,7 +274,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.isr = []
@@ -295,7 +298,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.replicas = []
@@ -314,7 +317,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.removing_replicas = []
@@ -333,7 +336,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.adding_replicas = []
@@ -357,7 +360,7 @@ def _read_v1(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.directories = [*unpack_all_U[n - 1](d, o)]
+                    m.directories = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.directories = []
@@ -383,7 +386,7 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _PartitionChangeRecord()
     m.isr = None
     m.leader = -2
@@ -414,7 +417,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.isr = []
@@ -438,7 +441,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.replicas = []
@@ -457,7 +460,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.removing_replicas = []
@@ -476,7 +479,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.adding_replicas = []
@@ -500,7 +503,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.eligible_leader_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.eligible_leader_replicas = []
@@ -519,7 +522,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                    m.last_known_elr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.last_known_elr = []
@@ -538,7 +541,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.directories = [*unpack_all_U[n - 1](d, o)]
+                    m.directories = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.directories = []

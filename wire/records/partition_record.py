@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_count,
     packed,
+    short_arrays,
     tag_count,
     tag_header,
     write_tag,
@@ -47,6 +48,8 @@ unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
 unpack_iUB = packed("iUB").unpack_from
 unpack_iiiB = packed("iiiB").unpack_from
+unpack_short_U = short_arrays("U")
+unpack_short_i = short_arrays("i")
 
 
 class PartitionRecord(Message):
@@ -95,7 +98,7 @@ class PartitionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PartitionRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(PartitionRecord, version, error) from error
         if end != len(data):
@@ -122,7 +125,7 @@ class PartitionRecord(Message):
 _PartitionRecord = decoded(PartitionRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _PartitionRecord()
     m.directories = []
     m.eligible_leader_replicas = None
@@ -131,7 +134,7 @@ def _read_v0(d, o, s=None):
     o += 21
     if 1 < n < 128:
         if s: s(n - 1)
-        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
@@ -144,7 +147,7 @@ def _read_v0(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.isr = [*unpack_all_i[n - 1](d, o)]
+        m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
@@ -157,7 +160,7 @@ def _read_v0(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
@@ -170,7 +173,7 @@ def _read_v0(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
@@ -212,7 +215,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _PartitionRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -220,7 +223,7 @@ def _read_v1(d, o, s=None):
     o += 21
     if 1 < n < 128:
         if s: s(n - 1)
-        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
@@ -233,7 +236,7 @@ def _read_v1(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.isr = [*unpack_all_i[n - 1](d, o)]
+        m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
@@ -246,7 +249,7 @@ def _read_v1(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
@@ -259,7 +262,7 @@ def _read_v1(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
@@ -272,7 +275,7 @@ def _read_v1(d, o, s=None):
     o += 13
     if 1 < n < 128:
         if s: s(n - 1)
-        m.directories = [*unpack_all_U[n - 1](d, o)]
+        m.directories = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
@@ -314,13 +317,13 @@ def _read_v1(d, o, s=None):
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _PartitionRecord()
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
         if s: s(n - 1)
-        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
@@ -333,7 +336,7 @@ def _read_v2(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.isr = [*unpack_all_i[n - 1](d, o)]
+        m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
@@ -346,7 +349,7 @@ def _read_v2(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
@@ -359,7 +362,7 @@ def _read_v2(d, o, s=None):
     o += 1
     if 1 < n < 128:
         if s: s(n - 1)
-        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
@@ -372,7 +375,7 @@ def _read_v2(d, o, s=None):
     o += 13
     if 1 < n < 128:
         if s: s(n - 1)
-        m.directories = [*unpack_all_U[n - 1](d, o)]
+        m.directories = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
@@ -409,7 +412,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                    m.eligible_leader_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.eligible_leader_replicas = []
@@ -428,7 +431,7 @@ def _read_v2(d, o, s=None):
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                    m.last_known_elr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     m.last_known_elr = []

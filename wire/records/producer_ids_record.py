@@ -51,7 +51,7 @@ class ProducerIdsRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ProducerIdsRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ProducerIdsRecord, version, error) from error
         if end != len(data):
@@ -78,7 +78,7 @@ class ProducerIdsRecord(Message):
 _ProducerIdsRecord = decoded(ProducerIdsRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ProducerIdsRecord()
     m.broker_id, m.broker_epoch, m.next_producer_id, t = unpack_iqqB(d, o)
     o += 21

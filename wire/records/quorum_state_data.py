@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_string,
     inexpressible,
     no_uuid,
@@ -38,6 +39,7 @@ pack_iiiUx = packed("iiiUx").pack
 pack_iiiq = packed("iiiq").pack
 pack_iiiqB = packed("iiiqB").pack
 pack_ix = packed("ix").pack
+unpack_after_string_iiiqB = after_strings("iiiqB")
 unpack_iB = packed("iB").unpack_from
 unpack_iiiUB = packed("iiiUB").unpack_from
 unpack_iiiqB = packed("iiiqB").unpack_from
@@ -95,7 +97,7 @@ class QuorumStateData(Message):
     @staticmethod
     def read(data: bytes, version: int) -> QuorumStateData:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(QuorumStateData, version, error) from error
         if end != len(data):
@@ -122,16 +124,18 @@ class QuorumStateData(Message):
 _QuorumStateData = decoded(QuorumStateData)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _QuorumStateData()
     m.voted_directory_id = ZERO_UUID
-    n = d[o]
-    if 0 < n < 128:
-        m.cluster_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n = unpack_after_string_iiiqB[k1](d, o)
+        m.cluster_id = v.decode()
+        o += k1 + 21
     else:
-        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
-    m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n = unpack_iiiqB(d, o)
-    o += 21
+        m.cluster_id, o = compact_string(d, o + 1, k1, "ClusterId")
+        m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n = unpack_iiiqB(d, o)
+        o += 21
     if n < 128:
         n -= 1
     else:
@@ -139,29 +143,28 @@ def _read_v0(d, o, s=None):
     if n < 0:
         m.current_voters = None
     else:
-        m.current_voters = l1 = []
+        m.current_voters = l2 = []
         if n:
             if s: s(n)
-            p2 = o + 5 * n
-            for v4, t in iterate_iB(d[o:p2]):
-                if t:
-                    o += 5 * len(l1)
-                    for _ in range(n - len(l1)):
-                        e5 = _Voter()
-                        e5.voter_id, t = unpack_iB(d, o)
-                        o += 5
-                        if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
-                        else:
-                            e5.unknown_tagged_fields = ()
-                        l1.append(e5)
-                    break
-                e3 = _Voter()
-                e3.voter_id = v4
-                e3.unknown_tagged_fields = ()
-                l1.append(e3)
-            else:
-                o = p2
+            if n > 4:
+                for v4, t in iterate_iB(d[o:o + 5 * n]):
+                    if t: break
+                    e3 = _Voter()
+                    e3.voter_id = v4
+                    e3.unknown_tagged_fields = ()
+                    l2.append(e3)
+                o += 5 * len(l2)
+                n -= len(l2)
+            if n:
+                for _ in range(n):
+                    e5 = _Voter()
+                    e5.voter_id, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l2.append(e5)
     t = d[o]
     o += 1
     if t:
@@ -171,7 +174,7 @@ def _read_v0(d, o, s=None):
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _QuorumStateData()
     m.cluster_id = ""
     m.applied_offset = 0

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     inexpressible,
@@ -24,6 +25,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    short_arrays,
     tag_count,
     tag_header,
     write_string_length,
@@ -52,12 +54,15 @@ pack_oo = packed("oo").pack
 pack_oox = packed("oox").pack
 pack_ox = packed("ox").pack
 unpack_HhB = packed("HhB").unpack_from
+unpack_after_string_HhB = after_strings("HhB")
+unpack_after_string_hhB = after_strings("hhB")
 unpack_all_U = UNPACKERS["U"]
 unpack_hhB = packed("hhB").unpack_from
 unpack_iUqB = packed("iUqB").unpack_from
 unpack_ioUqB = packed("ioUqB").unpack_from
 unpack_oB = packed("oB").unpack_from
 unpack_ooB = packed("ooB").unpack_from
+unpack_short_U = short_arrays("U")
 
 
 class BrokerEndpoint(Struct):
@@ -148,7 +153,7 @@ class RegisterBrokerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RegisterBrokerRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RegisterBrokerRecord, version, error) from error
         if end != len(data):
@@ -175,7 +180,7 @@ class RegisterBrokerRecord(Message):
 _RegisterBrokerRecord = decoded(RegisterBrokerRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.in_controlled_shutdown = False
@@ -192,18 +197,20 @@ def _read_v0(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -215,23 +222,25 @@ def _read_v0(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _BrokerFeature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _BrokerFeature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -244,30 +253,30 @@ def _read_v0(d, o, s=None):
     o += 2
     m.unknown_tagged_fields = ()
     if t:
-        u5 = None
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t6 = d[o]
+            t9 = d[o]
             n = d[o + 1]
             o += 2
-            if t6 > 127 or n > 127:
-                t6, n, o = tag_header(d, o - 2)
-            p7 = o + n
-            if t6 == 0:
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
+            p10 = o + n
+            if t9 == 0:
                 raise misplaced_tag("LogDirs", o)
-            elif t6 == 1:
+            elif t9 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
-                if u5 is None:
-                    m.unknown_tagged_fields = u5 = []
-                u5.append((t6, d[o:p7]))
-                o = p7
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
+                u8.append((t9, d[o:p10]))
+                o = p10
     return m, o
 
 
-def _read_v1(d, o, s=None):
+def _read_v1(d, o, s):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
@@ -283,18 +292,20 @@ def _read_v1(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -306,23 +317,25 @@ def _read_v1(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _BrokerFeature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _BrokerFeature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -335,30 +348,30 @@ def _read_v1(d, o, s=None):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = None
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t6 = d[o]
+            t9 = d[o]
             n = d[o + 1]
             o += 2
-            if t6 > 127 or n > 127:
-                t6, n, o = tag_header(d, o - 2)
-            p7 = o + n
-            if t6 == 0:
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
+            p10 = o + n
+            if t9 == 0:
                 raise misplaced_tag("LogDirs", o)
-            elif t6 == 1:
+            elif t9 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
-                if u5 is None:
-                    m.unknown_tagged_fields = u5 = []
-                u5.append((t6, d[o:p7]))
-                o = p7
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
+                u8.append((t9, d[o:p10]))
+                o = p10
     return m, o
 
 
-def _read_v2(d, o, s=None):
+def _read_v2(d, o, s):
     m = _RegisterBrokerRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -373,18 +386,20 @@ def _read_v2(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -396,23 +411,25 @@ def _read_v2(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _BrokerFeature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _BrokerFeature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -425,30 +442,30 @@ def _read_v2(d, o, s=None):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = None
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t6 = d[o]
+            t9 = d[o]
             n = d[o + 1]
             o += 2
-            if t6 > 127 or n > 127:
-                t6, n, o = tag_header(d, o - 2)
-            p7 = o + n
-            if t6 == 0:
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
+            p10 = o + n
+            if t9 == 0:
                 raise misplaced_tag("LogDirs", o)
-            elif t6 == 1:
+            elif t9 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
-                if u5 is None:
-                    m.unknown_tagged_fields = u5 = []
-                u5.append((t6, d[o:p7]))
-                o = p7
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
+                u8.append((t9, d[o:p10]))
+                o = p10
     return m, o
 
 
-def _read_v3(d, o, s=None):
+def _read_v3(d, o, s):
     m = _RegisterBrokerRecord()
     m.cordoned_log_dirs = None
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
@@ -462,18 +479,20 @@ def _read_v3(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -485,23 +504,25 @@ def _read_v3(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _BrokerFeature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _BrokerFeature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -515,23 +536,23 @@ def _read_v3(d, o, s=None):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = None
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t6 = d[o]
+            t9 = d[o]
             n = d[o + 1]
             o += 2
-            if t6 > 127 or n > 127:
-                t6, n, o = tag_header(d, o - 2)
-            p7 = o + n
-            if t6 == 0:
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
+            p10 = o + n
+            if t9 == 0:
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
@@ -540,19 +561,19 @@ def _read_v3(d, o, s=None):
                     if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
-                if o != p7:
+                if o != p10:
                     raise wrong_tag_size("LogDirs", o)
-            elif t6 == 1:
+            elif t9 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
-                if u5 is None:
-                    m.unknown_tagged_fields = u5 = []
-                u5.append((t6, d[o:p7]))
-                o = p7
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
+                u8.append((t9, d[o:p10]))
+                o = p10
     return m, o
 
 
-def _read_v4(d, o, s=None):
+def _read_v4(d, o, s):
     m = _RegisterBrokerRecord()
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
     o += 30
@@ -565,18 +586,20 @@ def _read_v4(d, o, s=None):
         if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
+            k3 = d[o]
+            if 0 < k3 < 128:
+                e2.name = d[o + 1:(o := o + k3)].decode()
             else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e2.host = d[o + 1:(o := o + n)].decode()
+                e2.name, o = compact_string(d, o + 1, k3, "Name")
+            k4 = d[o]
+            if 0 < k4 < 128:
+                v, e2.port, e2.security_protocol, t = unpack_after_string_HhB[k4](d, o)
+                e2.host = v.decode()
+                o += k4 + 5
             else:
-                e2.host, o = compact_string(d, o + 1, n, "Host")
-            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-            o += 5
+                e2.host, o = compact_string(d, o + 1, k4, "Host")
+                e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+                o += 5
             if t:
                 e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
@@ -588,23 +611,25 @@ def _read_v4(d, o, s=None):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 6, "Features")
-    m.features = l3 = []
+    m.features = l5 = []
     if n:
         if s: s(n)
         for _ in range(n):
-            e4 = _BrokerFeature()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+            e6 = _BrokerFeature()
+            k7 = d[o]
+            if 0 < k7 < 128:
+                v, e6.min_supported_version, e6.max_supported_version, t = unpack_after_string_hhB[k7](d, o)
+                e6.name = v.decode()
+                o += k7 + 5
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-            o += 5
+                e6.name, o = compact_string(d, o + 1, k7, "Name")
+                e6.min_supported_version, e6.max_supported_version, t = unpack_hhB(d, o)
+                o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e6.unknown_tagged_fields = ()
+            l5.append(e6)
     n = d[o]
     if 0 < n < 128:
         m.rack = d[o + 1:(o := o + n)].decode()
@@ -619,23 +644,23 @@ def _read_v4(d, o, s=None):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = None
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         if s: s(t)
         for _ in range(t):
-            t6 = d[o]
+            t9 = d[o]
             n = d[o + 1]
             o += 2
-            if t6 > 127 or n > 127:
-                t6, n, o = tag_header(d, o - 2)
-            p7 = o + n
-            if t6 == 0:
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
+            p10 = o + n
+            if t9 == 0:
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
@@ -644,14 +669,14 @@ def _read_v4(d, o, s=None):
                     if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
-                if o != p7:
+                if o != p10:
                     raise wrong_tag_size("LogDirs", o)
-            elif t6 == 1:
+            elif t9 == 1:
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
                     if s: s(n - 1)
-                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.cordoned_log_dirs = []
@@ -663,13 +688,13 @@ def _read_v4(d, o, s=None):
                         if s: s(n)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
-                if o != p7:
+                if o != p10:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
-                if u5 is None:
-                    m.unknown_tagged_fields = u5 = []
-                u5.append((t6, d[o:p7]))
-                o = p7
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
+                u8.append((t9, d[o:p10]))
+                o = p10
     return m, o
 
 

@@ -49,7 +49,7 @@ class RemoveAccessControlEntryRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveAccessControlEntryRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveAccessControlEntryRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class RemoveAccessControlEntryRecord(Message):
 _RemoveAccessControlEntryRecord = decoded(RemoveAccessControlEntryRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveAccessControlEntryRecord()
     m.id, t = unpack_UB(d, o)
     o += 17

@@ -46,7 +46,7 @@ class RemoveDelegationTokenRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveDelegationTokenRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveDelegationTokenRecord, version, error) from error
         if end != len(data):
@@ -73,13 +73,13 @@ class RemoveDelegationTokenRecord(Message):
 _RemoveDelegationTokenRecord = decoded(RemoveDelegationTokenRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveDelegationTokenRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.token_id = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        m.token_id = d[o + 1:(o := o + k1)].decode()
     else:
-        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, k1, "TokenId")
     t = d[o]
     o += 1
     if t:

@@ -49,7 +49,7 @@ class RemoveTopicRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveTopicRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveTopicRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class RemoveTopicRecord(Message):
 _RemoveTopicRecord = decoded(RemoveTopicRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveTopicRecord()
     m.topic_id, t = unpack_UB(d, o)
     o += 17

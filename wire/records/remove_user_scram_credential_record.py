@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_string,
     packed,
     read_tags,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 pack_b = packed("b").pack
 pack_bx = packed("bx").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 
 
@@ -52,7 +54,7 @@ class RemoveUserScramCredentialRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveUserScramCredentialRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(RemoveUserScramCredentialRecord, version, error) from error
         if end != len(data):
@@ -79,15 +81,17 @@ class RemoveUserScramCredentialRecord(Message):
 _RemoveUserScramCredentialRecord = decoded(RemoveUserScramCredentialRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _RemoveUserScramCredentialRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.mechanism, t = unpack_after_string_bB[k1](d, o)
+        m.name = v.decode()
+        o += k1 + 2
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
-    m.mechanism, t = unpack_bB(d, o)
-    o += 2
+        m.name, o = compact_string(d, o + 1, k1, "Name")
+        m.mechanism, t = unpack_bB(d, o)
+        o += 2
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

@@ -47,7 +47,7 @@ class SnapshotFooterRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SnapshotFooterRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SnapshotFooterRecord, version, error) from error
         if end != len(data):
@@ -74,7 +74,7 @@ class SnapshotFooterRecord(Message):
 _SnapshotFooterRecord = decoded(SnapshotFooterRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SnapshotFooterRecord()
     m.version, t = unpack_hB(d, o)
     o += 3

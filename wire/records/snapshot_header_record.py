@@ -49,7 +49,7 @@ class SnapshotHeaderRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SnapshotHeaderRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(SnapshotHeaderRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class SnapshotHeaderRecord(Message):
 _SnapshotHeaderRecord = decoded(SnapshotHeaderRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _SnapshotHeaderRecord()
     m.version, m.last_contained_log_timestamp, t = unpack_hqB(d, o)
     o += 11

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_string,
     no_uuid,
     packed,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 pack_U = packed("U").pack
 pack_Ux = packed("Ux").pack
 unpack_UB = packed("UB").unpack_from
+unpack_after_string_UB = after_strings("UB")
 
 
 class TopicRecord(Message):
@@ -54,7 +56,7 @@ class TopicRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> TopicRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(TopicRecord, version, error) from error
         if end != len(data):
@@ -81,15 +83,17 @@ class TopicRecord(Message):
 _TopicRecord = decoded(TopicRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _TopicRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.topic_id, t = unpack_after_string_UB[k1](d, o)
+        m.name = v.decode()
+        o += k1 + 17
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
-    m.topic_id, t = unpack_UB(d, o)
-    o += 17
+        m.name, o = compact_string(d, o + 1, k1, "Name")
+        m.topic_id, t = unpack_UB(d, o)
+        o += 17
     if t:
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:

@@ -49,7 +49,7 @@ class UnfenceBrokerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnfenceBrokerRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UnfenceBrokerRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class UnfenceBrokerRecord(Message):
 _UnfenceBrokerRecord = decoded(UnfenceBrokerRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UnfenceBrokerRecord()
     m.id, m.epoch, t = unpack_iqB(d, o)
     o += 13

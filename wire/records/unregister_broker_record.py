@@ -49,7 +49,7 @@ class UnregisterBrokerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnregisterBrokerRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UnregisterBrokerRecord, version, error) from error
         if end != len(data):
@@ -76,7 +76,7 @@ class UnregisterBrokerRecord(Message):
 _UnregisterBrokerRecord = decoded(UnregisterBrokerRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UnregisterBrokerRecord()
     m.broker_id, m.broker_epoch, t = unpack_iqB(d, o)
     o += 13

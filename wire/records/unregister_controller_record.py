@@ -47,7 +47,7 @@ class UnregisterControllerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnregisterControllerRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UnregisterControllerRecord, version, error) from error
         if end != len(data):
@@ -74,7 +74,7 @@ class UnregisterControllerRecord(Message):
 _UnregisterControllerRecord = decoded(UnregisterControllerRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UnregisterControllerRecord()
     m.controller_id, t = unpack_iB(d, o)
     o += 5

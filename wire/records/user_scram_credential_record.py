@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    after_strings,
     compact_bytes,
     compact_string,
     packed,
@@ -29,6 +30,7 @@ pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
+unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
 
@@ -65,7 +67,7 @@ class UserScramCredentialRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UserScramCredentialRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(UserScramCredentialRecord, version, error) from error
         if end != len(data):
@@ -92,15 +94,17 @@ class UserScramCredentialRecord(Message):
 _UserScramCredentialRecord = decoded(UserScramCredentialRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _UserScramCredentialRecord()
-    n = d[o]
-    if 0 < n < 128:
-        m.name = d[o + 1:(o := o + n)].decode()
+    k1 = d[o]
+    if 0 < k1 < 128:
+        v, m.mechanism, n = unpack_after_string_bB[k1](d, o)
+        m.name = v.decode()
+        o += k1 + 1
     else:
-        m.name, o = compact_string(d, o + 1, n, "Name")
-    m.mechanism, n = unpack_bB(d, o)
-    o += 1
+        m.name, o = compact_string(d, o + 1, k1, "Name")
+        m.mechanism, n = unpack_bB(d, o)
+        o += 1
     if 0 < n < 128:
         m.salt = d[o + 1:(o := o + n)]
     else:

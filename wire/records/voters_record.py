@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
+    after_strings,
     compact_count,
     compact_string,
     no_uuid,
@@ -37,6 +38,7 @@ pack_hhx = packed("hhx").pack
 pack_iU = packed("iU").pack
 pack_iUB = packed("iUB").pack
 unpack_HB = packed("HB").unpack_from
+unpack_after_string_HB = after_strings("HB")
 unpack_hB = packed("hB").unpack_from
 unpack_hhB = packed("hhB").unpack_from
 unpack_iUB = packed("iUB").unpack_from
@@ -132,7 +134,7 @@ class VotersRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> VotersRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(VotersRecord, version, error) from error
         if end != len(data):
@@ -159,7 +161,7 @@ class VotersRecord(Message):
 _VotersRecord = decoded(VotersRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _VotersRecord()
     m.version, n = unpack_hB(d, o)
     o += 3
@@ -183,30 +185,32 @@ def _read_v0(d, o, s=None):
                 if s: s(n)
                 for _ in range(n):
                     e4 = _Endpoint()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.name = d[o + 1:(o := o + n)].decode()
+                    k5 = d[o]
+                    if 0 < k5 < 128:
+                        e4.name = d[o + 1:(o := o + k5)].decode()
                     else:
-                        e4.name, o = compact_string(d, o + 1, n, "Name")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e4.host = d[o + 1:(o := o + n)].decode()
+                        e4.name, o = compact_string(d, o + 1, k5, "Name")
+                    k6 = d[o]
+                    if 0 < k6 < 128:
+                        v, e4.port, t = unpack_after_string_HB[k6](d, o)
+                        e4.host = v.decode()
+                        o += k6 + 3
                     else:
-                        e4.host, o = compact_string(d, o + 1, n, "Host")
-                    e4.port, t = unpack_HB(d, o)
-                    o += 3
+                        e4.host, o = compact_string(d, o + 1, k6, "Host")
+                        e4.port, t = unpack_HB(d, o)
+                        o += 3
                     if t:
                         e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
-            e2.k_raft_version_feature = e5 = _KRaftVersionFeature()
-            e5.min_supported_version, e5.max_supported_version, t = unpack_hhB(d, o)
+            e2.k_raft_version_feature = e7 = _KRaftVersionFeature()
+            e7.min_supported_version, e7.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
-                e5.unknown_tagged_fields = ()
+                e7.unknown_tagged_fields = ()
             t = d[o]
             o += 1
             if t:

@@ -47,7 +47,7 @@ class ZkMigrationStateRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ZkMigrationStateRecord:
         try:
-            message, end = _READ[version](data, 0)
+            message, end = _READ[version](data, 0, None)
         except READ_FAULTS as error:
             raise unreadable(ZkMigrationStateRecord, version, error) from error
         if end != len(data):
@@ -74,7 +74,7 @@ class ZkMigrationStateRecord(Message):
 _ZkMigrationStateRecord = decoded(ZkMigrationStateRecord)
 
 
-def _read_v0(d, o, s=None):
+def _read_v0(d, o, s):
     m = _ZkMigrationStateRecord()
     m.zk_migration_state, t = unpack_bB(d, o)
     o += 2
