@@ -146,15 +146,15 @@ class Growing:
     def write_snapshot(self) -> None:
         """Create topics until a snapshot begins, and wait until it is written."""
         folder, deadline = data_folder(self.controller), time.monotonic() + SNAPSHOT_S_MAX
-        while not _snapshots(folder, f"*{PARTIAL}") and not _snapshots(folder):
+        while not snapshots(folder, f"*{PARTIAL}") and not snapshots(folder):
             self.create_topic()
             _check(deadline, f"no snapshot begins after {self.topics} topics")
-        while not _snapshots(folder):
+        while not snapshots(folder):
             time.sleep(0.01)
             _check(deadline, "no snapshot ends")
 
 
-def _snapshots(folder: Path, pattern: str = "*.checkpoint") -> list[Path]:
+def snapshots(folder: Path, pattern: str = "*.checkpoint") -> list[Path]:
     """Return snapshots other than the first one, which a formatted folder has."""
     return [path for path in folder.rglob(pattern) if path.name.strip("0-") not in FIRST]
 

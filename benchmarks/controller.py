@@ -67,7 +67,7 @@ class Sizes(NamedTuple):
     warm_up_least_s: int = 4
     warm_up_most_s: int = 12
     rounds: int = 5
-    registrations: int = 2000
+    registrations: int = 3000
 
 
 QUICK = Sizes(0.3, 1, 1, 2, 500)
