@@ -4,7 +4,8 @@
     frame_jobs.py session MASTER EVENTS   a Spark session; a job (JSON) a line in, its result (JSON) a line out
 
 A session answers `{"ready": …}` first. Its jobs: `frames` writes those of `path` to Parquet in `out`, `messages` reads
-that Parquet, decodes every frame, writes it again and compares, `stream_bytes` sums how long its frames are.
+that Parquet, decodes every frame, writes it again and compares, `bodies` also stores the messages with bodies as JSON,
+`typed` those of one API with typed columns, `stream_bytes` sums how long its frames are.
 """
 
 from __future__ import annotations
@@ -60,12 +61,22 @@ def session(master: str, events: str) -> None:
         equal = sum(row.equal for row in coverage(decoded))
         return lambda: equal
 
+    def bodies(job: dict[str, Any]) -> Callable[[], int]:
+        rows = tables.messages_table(stored_table(spark, Path(job["path"]), FRAMES)).write_parquet(Path(job["out"]))
+        return lambda: rows
+
+    def typed(job: dict[str, Any]) -> Callable[[], int]:
+        found = tables.typed_messages_table(stored_table(spark, Path(job["path"]), FRAMES), job["api"])
+        rows = found.write_parquet(Path(job["out"]))
+        return lambda: rows
+
+    jobs = {"frames": frames, "messages": messages, "bodies": bodies, "typed": typed, "stream_bytes": stream_bytes}
     say({"ready": True})
     for line in sys.stdin:
         job = json.loads(line)
         spark.sparkContext.setJobDescription(job["name"])
         began = time.perf_counter()
-        rows = {"frames": frames, "messages": messages, "stream_bytes": stream_bytes}[job["job"]](job)
+        rows = jobs[job["job"]](job)
         seconds = time.perf_counter() - began
         spark.sparkContext.setJobDescription("")
         say({"seconds": seconds, "rows": rows()})

@@ -2,7 +2,8 @@
 
 Also measured: memory, scaling, and cost against file size. Captures are generated (`capture_generator.py`) and deleted
 at the end; the disk must have room for 1.5 times the largest one. tshark, the core and Spark take turns with the same
-file, and ratios are medians over the rounds, so other work on the machine affects them less than the seconds. tshark
+file, and ratios are medians over the rounds, so other work on the machine affects them less than the seconds. The core,
+which is one process as tshark is, is compared by processor time. tshark
 discards 9 fields of each frame, the core counts frames, Spark writes them to Parquet. Missing programs (tshark, Java)
 and measurements that did not fit into the time are listed in the result.
 
@@ -28,8 +29,8 @@ from pathlib import Path
 from capture_generator import PORT, Generated, generate
 from frame_jobs import shuffle_bytes
 from result import argument_parser, show
-from spark_results import Pair, Results, result
-from watched_processes import JOBS, SparkSession, TooLateError, run
+from spark_results import FRAMES, JSON_BODIES, NO_BODIES, TYPED, Pair, Results, result
+from watched_processes import JOBS, SparkSession, Taken, TooLateError, run
 
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport")
 KAFKA_FIELDS = ("kafka.len", "kafka.api_key", "kafka.correlation_id")
@@ -37,6 +38,12 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 TSHARK_PACKETS_MAX = 2_000_000
 CONNECTIONS = 200
 BOTH, ONE = "0,1", "0"
+DECODING: dict[str, dict[str, str]] = {
+    NO_BODIES: {"job": "messages"},
+    JSON_BODIES: {"job": "bodies"},
+    **{f"{TYPED} of {api}": {"job": "typed", "api": api} for api in ("BrokerHeartbeat", "Fetch")},
+}
+"""The jobs of `decoding`, by their names in the results."""
 WARM_UPS = 2
 """Jobs before the measured ones: the JVM compiles frequent code."""
 
@@ -80,7 +87,7 @@ class Benchmark:
                 session.close()
         if made := self.made.get(self._name(self.options.packets)):
             self.results.file_bytes = made.file_bytes
-            self.results.shuffle_bytes = shuffle_bytes(self.events, "paired")
+            self.results.shuffle_bytes = shuffle_bytes(self.events, "paired") // max(len(self.results.pairs), 1)
 
     def pairs(self) -> None:
         """Run tshark, the core, Spark on two cores and on one in turns."""
@@ -91,27 +98,32 @@ class Benchmark:
             self.frames(path, cpus, "warm-up")
         self.sessions[BOTH].memory.forget()
         few = self.capture(min(self.options.sizes, default=packets))
-        for number in range(self.options.rounds):
+        for _ in range(self.options.rounds):
             spark = []
             for cpus in (BOTH, ONE):
                 # Spark ends Python workers that had nothing to do for a minute: while tshark ran.
                 self.frames(few, cpus, "warm-up")
-                spark.append(self.frames(path, cpus, "paired" if cpus == BOTH and not number else ""))
-            core = self.core(path)
+                spark.append(self.frames(path, cpus, "paired" if cpus == BOTH else ""))
+            core, _ = self.core(path)
             tshark = self.tshark(path) if shutil.which("tshark") else None
-            self.results.pairs.append(Pair(tshark, *core, *spark))
+            self.results.pairs.append(Pair(tshark, core, *spark))
         self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
 
     def decoding(self) -> None:
-        """Decode, encode and compare every frame in the Parquet files of `pairs`."""
-        session, out = self.session(BOTH), str(self.folder / f"frames-{BOTH}")
-        job = {"path": out, "name": "decoding"}
+        """Decode, encode and compare every frame in the Parquet files of `pairs`: without bodies, as JSON, typed."""
+        session, source = self.session(BOTH), str(self.folder / f"frames-{BOTH}")
+        job = {"path": source, "out": str(self.folder / "messages"), "name": "decoding"}
         self.results.stream_bytes = session.ask(job | {"job": "stream_bytes"}, self.left_s)["rows"]
+        frames = self.made[self._name(self.options.packets)].frames
         for number in range(self.options.rounds + 1):
-            done = session.ask(job | {"job": "messages"}, self.left_s)
-            self.check(done["rows"], self.made[self._name(self.options.packets)].frames)
-            if number:
-                self.results.decode_frames_per_s.append(done["rows"] / done["seconds"])
+            for name, words in DECODING.items():
+                before = session.cpu_seconds()
+                done = session.ask(job | words, self.left_s)
+                if "api" not in words:
+                    self.check(done["rows"], frames)
+                if number:
+                    self.results.decoded.setdefault(name, []).append(frames / done["seconds"])
+                    self.results.add_cpu(name, before, session.cpu_seconds())
 
     def hot_connection(self) -> None:
         """Compare the same number of packets on one connection and on many."""
@@ -128,33 +140,38 @@ class Benchmark:
         self.session(BOTH).memory.forget()
         row["Spark"] = self.frames(path, BOTH)
         self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
-        whole, row["core"], self.results.core_rss[packets] = self.core(path)
-        row["core, whole command"] = whole
+        whole, row["core"] = self.core(path)
+        self.results.core_rss[packets] = whole.rss_bytes
+        row["core, whole command"] = whole.seconds
         if packets <= TSHARK_PACKETS_MAX and shutil.which("tshark"):
-            row["tshark"], self.results.tshark_rss[packets] = self.tshark(path)
+            tshark = self.tshark(path)
+            row["tshark"], self.results.tshark_rss[packets] = tshark.seconds, tshark.rss_bytes
         if packets != self.options.packets:
             path.unlink()
 
     def frames(self, path: Path, cpus: str, name: str = "") -> float:
         """Return the seconds that a session takes to write the frames to Parquet."""
         job = {"job": "frames", "path": str(path), "out": str(self.folder / f"frames-{cpus}"), "port": PORT}
-        done = self.session(cpus).ask(job | {"name": name}, self.left_s)
+        session = self.session(cpus)
+        before = session.cpu_seconds()
+        done = session.ask(job | {"name": name}, self.left_s)
+        if name == "paired":
+            self.results.add_cpu(FRAMES, before, session.cpu_seconds())
         self.check(done["rows"], self.made[path.stem].frames)
         return float(done["seconds"])
 
-    def core(self, path: Path) -> tuple[float, float, int]:
-        """Return the seconds of the whole command and of reading alone, and the peak memory."""
+    def core(self, path: Path) -> tuple[Taken, float]:
+        """Return what the whole command took, and the seconds of reading alone."""
         done = run([sys.executable, str(JOBS), "core", str(path), str(PORT)], self.left_s)
         said = json.loads(done.output)
         self.check(said["rows"], self.made[path.stem].frames)
-        return done.seconds, said["seconds"], done.rss_bytes
+        return done, said["seconds"]
 
-    def tshark(self, path: Path) -> tuple[float, int]:
-        """Return seconds and peak memory."""
+    def tshark(self, path: Path) -> Taken:
+        """Return what tshark took."""
         fields = [part for field in (*FIELDS, *KAFKA_FIELDS) for part in ("-e", field)]
         decode = ["-d", f"tcp.port=={PORT},kafka", "-Y", "kafka", "-T", "fields", *fields]
-        done = run(["tshark", "-r", str(path), *decode], self.left_s)
-        return done.seconds, done.rss_bytes
+        return run(["tshark", "-r", str(path), *decode], self.left_s)
 
     def session(self, cpus: str) -> SparkSession:
         """Return the session on these cores, started at its first use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ class Taken(NamedTuple):
     """The cost and output of a command."""
 
     seconds: float
+    cpu_seconds: float
     rss_bytes: int
     output: str
 
@@ -81,7 +83,7 @@ def kill_children(pid: int) -> None:
 
 def run(command: Sequence[str], timeout_s: float) -> Taken:
     """Run a command to its end; TooLateError, CalledProcessError."""
-    began = time.perf_counter()
+    began, cpu_before = time.perf_counter(), _cpu_of_ended_children()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     memory = PeakMemory(process.pid)
     try:
@@ -99,7 +101,12 @@ def run(command: Sequence[str], timeout_s: float) -> Taken:
         memory.stop()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(command))
-    return Taken(seconds, memory.peaks.get("itself", 0), output)
+    return Taken(seconds, _cpu_of_ended_children() - cpu_before, memory.peaks.get("itself", 0), output)
+
+
+def _cpu_of_ended_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 class SparkSession:
@@ -117,6 +124,18 @@ class SparkSession:
 
     def wait_until_ready(self, timeout_s: float) -> None:
         self._answer("ready", timeout_s)
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the processor time so far of the JVM (`java`) and of Python workers (`python`)."""
+        found = {"java": 0.0, "python": 0.0}
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                kind, times = child.name().rstrip(".0123456789"), child.cpu_times()
+                if kind in found:
+                    found[kind] += times.user + times.system
+                    # Workers are children of a daemon, which has the times of those that ended.
+                    found[kind] += times.children_user + times.children_system if kind == "python" else 0
+        return found
 
     def ask(self, job: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Do a job: its seconds and rows; TooLateError, RuntimeError with what Spark said."""

@@ -7,6 +7,7 @@ with columns of numbers, uuids and strings. The result is identical to that of `
 from __future__ import annotations
 
 from binascii import b2a_base64
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 INTEGERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "uint32": ">u4", "int64": ">i8"}
 """numpy dtypes of the schema's integer types."""
 
+_REPEATED_BYTES_MAX = 64
 _STRING = pa.string()
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TRUTH = {False: "false", True: "true"}
@@ -89,7 +91,8 @@ class Template:
                 parts += ["".join(texts), _column(piece, frames, right)]
                 texts = []
             else:
-                texts.append(_text(piece.kind, first[piece.offset : piece.offset + piece.length]))
+                of_one = _repeated_text if piece.length <= _REPEATED_BYTES_MAX else _text
+                texts.append(of_one(piece.kind, first[piece.offset : piece.offset + piece.length]))
         text = "".join(texts)
         if not parts:
             return pa.repeat(text, len(frames)), right
@@ -127,6 +130,9 @@ def _text(kind: str, data: bytes) -> str:
         return of_bytes(data)
     (value,) = fixed.unpack(data)
     return of_float(value) if kind == "float64" else _TRUTH[value] if kind == "bool" else str(value)
+
+
+_repeated_text = lru_cache(1 << 14)(_text)
 
 
 def _base64(content: Bytes, alphabet: bytes | None = None) -> Bytes:

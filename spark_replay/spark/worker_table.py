@@ -30,6 +30,10 @@ ROW_GROUP_BYTES = 16 << 20
 READ_ROWS = 1 << 13
 """Rows of a batch when reading back."""
 
+_COUNTED = frozenset(("frame_no", "request_frame_no", "response_frame_no", "correlation_id", "packet_first"))
+_COUNTED |= {"packet_last", "latency_ns", "ts_first_ns", "ts_last_ns", "request_ts_ns", "response_ts_ns", "body"}
+"""Columns with a value of its own in almost every row."""
+
 _WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
 
 
@@ -149,8 +153,8 @@ def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
 def _write_groups(batches: Batches, schema: pa.Schema, file: Path) -> int:
     import pyarrow.parquet as pq
 
-    # Bytes differ from row to row: Parquet would build a dictionary and discard it.
-    repeated = [field.name for field in schema if field.type != pa.binary()]
+    # These differ from row to row: Parquet would build a dictionary and discard it.
+    repeated = [field.name for field in schema if field.type != pa.binary() and field.name not in _COUNTED]
     total = rows = size = 0
     group: list[pa.RecordBatch] = []
     with open(file, "wb", opener=opener) as out, pq.ParquetWriter(out, schema, use_dictionary=repeated) as writer:

@@ -12,6 +12,7 @@ import pytest
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths, loaded_paths, local_path
 from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, SourceOptions
+from mockraft.wire import codec_path
 
 
 def test_every_option_is_a_field() -> None:
@@ -101,11 +102,21 @@ def spark_results(monkeypatch: pytest.MonkeyPatch) -> Any:
     return spark_results
 
 
+def taken(spark_results: Any, seconds: float, cpu_seconds: float) -> Any:
+    return spark_results.Taken(seconds, cpu_seconds, 200 * MEBIBYTE, "")
+
+
 def measured(spark_results: Any) -> Any:
     """Two rounds, of which Spark took a tenth and the core an eighth of tshark's time, and three sizes."""
     results = spark_results.Results(2_000_000, 2, file_bytes=500_000_000, stream_bytes=350_000_000)
-    results.pairs = [spark_results.Pair((40.0, 1500 * MEBIBYTE), 5.0, 4.0, 200 * MEBIBYTE, 4.0, 7.0) for _ in range(2)]
-    results.decode_frames_per_s = [400_000.0, 600_000.0]
+    tshark, core = taken(spark_results, 40.0, 38.0), taken(spark_results, 5.0, 2.0)
+    results.pairs = [spark_results.Pair(tshark, core, 4.0, 7.0) for _ in range(2)]
+    results.decoded = {
+        "without bodies": [400_000.0, 600_000.0],
+        "bodies as JSON": [320_000.0, 360_000.0],
+        "typed columns of Fetch": [800_000.0, 900_000.0],
+    }
+    results.add_cpu("bodies as JSON", {"java": 1.0, "python": 2.0}, {"java": 2.0, "python": 5.0})
     results.shuffle_bytes = 60_000_000
     results.workers = {10_000_000: {"python": 300 * MEBIBYTE, "java": 2000 * MEBIBYTE}}
     for packets, seconds in ((100_000, 0.4), (1_000_000, 2.0), (10_000_000, 21.0)):
@@ -113,17 +124,33 @@ def measured(spark_results: Any) -> Any:
     return results
 
 
-def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_largest_files(spark_results: Any) -> None:
+def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_largest_files(
+    spark_results: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codec_path, "path", "pure")
     gates = {gate.what: float(gate.measured) for gate in spark_results.result(measured(spark_results)).gates}
     assert gates == {
         "Spark, frames to Parquet on two cores: tshark's time ÷ Spark's": 10.0,
-        "core in one process: tshark's time ÷ the core's": 8.0,
+        "core in one process: tshark's processor time ÷ the core's": 19.0,
         "frames decoded, encoded again and compared per second, two cores": 500_000,
+        "the same, and stored with bodies as JSON, codec in Python": 340_000,
+        "typed columns of Fetch: time ÷ that of all bodies as JSON": 0.4,
         "Spark, time on one core ÷ time on two": 1.75,
         "memory of a Python worker of Spark, most, MiB": 300,
         "Spark: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
         "core: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
     }
+
+
+def test_c_codec_has_a_bound_of_its_own(spark_results: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec_path, "path", "speed")
+    gates = {gate.what: gate.holds for gate in spark_results.result(measured(spark_results)).gates}
+    assert not gates["the same, and stored with bodies as JSON, codec in C"]
+
+
+def test_share_of_the_jvm_is_that_of_its_processor_time(spark_results: Any) -> None:
+    jobs = next(table for table in spark_results.result(measured(spark_results)).tables if "jobs" in table.title)
+    assert jobs.rows == [["bodies as JSON", "340,000", "1.0", "3.0", "25 %"]]
 
 
 def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
@@ -135,7 +162,7 @@ def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
 
 def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
     results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
-    results.pairs = [spark_results.Pair(None, 5.0, 4.0, MEBIBYTE, 4.0, 7.0)]
+    results.pairs = [spark_results.Pair(None, taken(spark_results, 5.0, 4.0), 4.0, 7.0)]
     made = spark_results.result(results)
     assert made.summary[-1] == "Not measured: tshark (Debian package tshark)."
     assert [gate.what for gate in made.gates] == ["Spark, time on one core ÷ time on two"]
