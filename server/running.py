@@ -137,7 +137,7 @@ class RunningController:
         if keeps_log and config.data_dir is None:
             raft = Raft(config, log, self._rng, now_ms)
         else:
-            log.close()
+            self.controller.close()
             raft = Raft.open(config, now_ms, self._rng)
         self.node = _node(config, raft, self._rng, now_ms, self.node.script, self.node.journal)
         self.listener.serve(self.node)
@@ -158,7 +158,7 @@ class RunningController:
 
     async def _end(self) -> None:
         await self.listener.stop()
-        self.controller.log.close()
+        self.controller.close()
 
 
 def _node(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.releases import Behaviour, release
@@ -81,6 +81,8 @@ class Controller:
         self.raft_failure: str | None = None
         self.tick_failure: str | None = None
         self.usable_racks = UsableRacks()
+        self._snapshot: Generator[None, None, object] | None = None
+        """The rest of a snapshot that is being written: each tick does a part, for which requests wait."""
         self.static_configs = static_configs(config)
         self.mutation_quotas = MutationQuotas(
             windows=config.controller_quota_window_num, window_seconds=config.controller_quota_window_size_seconds
@@ -193,10 +195,15 @@ class Controller:
         if self.epoch != STANDBY:
             self._register(now_ms)
             self.periodic.tick(self, now_ms)
-        self._snapshot_if_due(now_ms)
+        if self._snapshot is None:
+            self._snapshot_if_due(now_ms)
+        else:
+            self._continue_snapshot()
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
+        if self._snapshot is not None:
+            return now_ms
         if self.epoch == STANDBY:
             return NEVER_MS
         return now_ms if self.has_to_register else max(now_ms, self.periodic.next_due_ms())
@@ -257,9 +264,28 @@ class Controller:
                 self.features_epoch = to_offset - 1
         self.applied_offset = to_offset
 
+    def close(self) -> None:
+        """Abandon a snapshot that is being written, and close the log."""
+        if self._snapshot is not None:
+            self._snapshot.close()
+        self.log.close()
+
     def _snapshot_if_due(self, now_ms: int) -> None:
-        if self.log.snapshot_due(now_ms):
-            self.log.write_snapshot(self.image.to_records(self.image.metadata_version), now_ms)
+        if self._snapshot is None and self.log.snapshot_due(now_ms):
+            image = self.image.copy()
+            self._snapshot = self.log.snapshot_in_steps(image.to_records(image.metadata_version), now_ms)
+            self._continue_snapshot()
+
+    def _continue_snapshot(self) -> None:
+        """Write on until the next pause; a small snapshot has none."""
+        assert self._snapshot is not None
+        try:
+            next(self._snapshot)
+        except StopIteration:
+            self._snapshot = None
+        except BaseException:
+            self._snapshot = None
+            raise
 
     def _follow(self, record: Message) -> None:
         if isinstance(record, RegisterBrokerRecord):

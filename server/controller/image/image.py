@@ -1,14 +1,14 @@
 """The metadata image: the state defined by the records, and nothing else (MetadataImage and its deltas in one)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
-from mockraft.server.controller.image.topics import TopicsImage
+from mockraft.server.controller.image.topics import Topic, TopicsImage
 from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION
 from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
 from mockraft.wire.message import Message
@@ -115,6 +115,26 @@ class Image:
     def elr_enabled(self) -> bool:
         """True if eligible leader replicas are enabled (KIP-966)."""
         return self.settings.features.get(ELR_VERSION, 0) >= 1
+
+    def copy(self) -> "Image":
+        """Return what `to_records` reads as it is now, for a snapshot in steps: the values themselves never change."""
+        cluster, settings, security = self.cluster, self.settings, self.security
+        topics = self.topics.by_id.items()
+        return Image(
+            cluster=ClusterImage(brokers=dict(cluster.brokers), controllers=dict(cluster.controllers)),
+            topics=TopicsImage(by_id={key: Topic(each.name, key, dict(each.partitions)) for key, each in topics}),
+            settings=replace(
+                settings,
+                configs={key: dict(values) for key, values in settings.configs.items()},
+                features=dict(settings.features),
+                client_quotas={key: dict(values) for key, values in settings.client_quotas.items()},
+            ),
+            security=SecurityImage(
+                scram=dict(security.scram),
+                acls=dict(security.acls),
+                delegation_tokens=dict(security.delegation_tokens),
+            ),
+        )
 
     def to_records(self, metadata_version: int) -> Iterator[RecordAt]:
         """Return records that rebuild this image, in the order of MetadataImage.write.

@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,10 +203,20 @@ def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> No
     Until it is complete its name ends in `suffix`; a file that is replaced keeps its mode. OSError when it cannot be
     written.
     """
+    for _ in replace_file_in_steps(path, parts, suffix):
+        pass
+
+
+def replace_file_in_steps(path: Path, parts: Iterable[bytes], suffix: str) -> Iterator[None]:
+    """Do as `replace_file`, and pause at each empty part. If the iterator is closed before its end, nothing is left."""
     beside = path.with_name(path.name + suffix)
     try:
         with open(beside, "wb", opener=opener) as file:
-            file.writelines(parts)
+            for part in parts:
+                if part:
+                    file.write(part)
+                else:
+                    yield
             file.flush()
             with contextlib.suppress(FileNotFoundError):
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))

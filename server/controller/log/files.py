@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from mockraft.releases import Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
-from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file
+from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file_in_steps
 from mockraft.server.controller.log.segments import LogStorage, StoredBatch
-from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
 from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
 from mockraft.wire.errors import WireError
@@ -128,22 +128,17 @@ class LogFiles:
                 path.unlink()
         return kept
 
-    def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
-        """Write a snapshot's file and begin a new segment after it. OSError when either cannot be written."""
-        found = self.store_snapshot(snapshot_id, batches)
-        try:
-            # With a new segment here, dropping the records below the snapshot frees their space.
-            self.storage.roll(snapshot_id.end_offset)
-        except OSError:
-            found.delete()
-            raise
-        return found
+    def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
+        """Begin a new segment after a snapshot of the whole log, then write its file. OSError if either cannot be."""
+        # With a new segment here, dropping the records below the snapshot frees their space.
+        self.storage.roll(snapshot_id.end_offset)
+        return (yield from self.store_snapshot(snapshot_id, batches))
 
-    def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
-        """Write a snapshot's file. OSError when it cannot be written."""
+    def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
+        """Write a snapshot's file, with a pause at each empty one of `batches`. OSError when it cannot be written."""
         path = self.path / snapshot_id.file_name
         try:
-            replace_file(path, batches, snapshot.PARTIAL_SUFFIX.removeprefix(snapshot.SUFFIX))
+            yield from replace_file_in_steps(path, batches, snapshot.PARTIAL_SUFFIX.removeprefix(snapshot.SUFFIX))
         except OSError:
             path.unlink(missing_ok=True)
             raise
@@ -152,7 +147,7 @@ class LogFiles:
     def install_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> Snapshot:
         """Write a leader's snapshot and restart the log after it; StorageError."""
         with self.writing():
-            found = self.store_snapshot(snapshot_id, [data])
+            found = completed(self.store_snapshot(snapshot_id, [data]))
             self.storage.restart_at(snapshot_id.end_offset)
         return found
 

@@ -7,7 +7,7 @@ Kafka's own files. Records below the oldest kept snapshot may be dropped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.releases import release
@@ -16,9 +16,9 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.files import LogFiles
-from mockraft.server.controller.log.positions import EpochEndOffset, check
+from mockraft.server.controller.log.positions import EpochEndOffset, check, common_end
 from mockraft.server.controller.log.record_frames import record_frames
-from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
 from mockraft.server.controller.security import scram
@@ -47,7 +47,7 @@ class MetadataLog:
         """An empty log; use `open`."""
         self.config, self.directory_id = config, directory_id
         self.leader_epoch = 0
-        self.start_offset = self.high_watermark = 0
+        self.start_offset = self.high_watermark = self._last_timestamp_ms = 0
         self.commits_alone = False
         self.snapshots: list[Snapshot] = []
         self.election = Election()
@@ -55,7 +55,6 @@ class MetadataLog:
         self.frames = record_frames(config.overlay)
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
-        self._last_timestamp_ms = 0
         self._snapshot_bytes_mark = self._snapshot_time_ms = 0
 
     @classmethod
@@ -173,10 +172,7 @@ class MetadataLog:
 
         ValueError if that would remove committed records.
         """
-        own = self.end_of_epoch(leaders.epoch)
-        end = min(leaders.end_offset, self.end_offset)
-        if leaders.epoch:
-            end = min(own.end_offset, leaders.end_offset) if own.epoch == leaders.epoch else own.end_offset
+        end = common_end(self, leaders)
         if end < self.high_watermark:
             raise ValueError(f"the leader's log ends at {end}, and records are committed up to {self.high_watermark}")
         if end < self.end_offset:
@@ -286,12 +282,15 @@ class MetadataLog:
         return None
 
     def write_snapshot(self, records: Iterable[RecordAt], now_ms: int) -> SnapshotId | None:
-        """Write a snapshot of the image as of the end of the log, then apply retention.
+        """Write a snapshot of the image (`records`) as of the end of the log, then apply retention.
 
-        `records` is the whole image. None when there is nothing new, or on a write error (logged; due again after a
-        minute).
+        None when there is nothing new, or on a write error (logged; due again after a minute).
         """
-        snapshot_id = SnapshotId(self.end_offset, self.last_epoch)
+        return completed(self.snapshot_in_steps(records, now_ms))
+
+    def snapshot_in_steps(self, records: Iterable[RecordAt], now_ms: int) -> Generator[None, None, SnapshotId | None]:
+        """Do as `write_snapshot`, with pauses in which the log may change; None also if there is a newer one then."""
+        snapshot_id, bytes_mark = SnapshotId(self.end_offset, self.last_epoch), self._batches.appended_bytes
         if self.find_snapshot(snapshot_id) is not None:
             return None
         batches = snapshot.encode(
@@ -303,15 +302,17 @@ class MetadataLog:
             encode_record=self.frames.encode,
         )
         try:
-            if self._files is None:
-                self.snapshots.append(Snapshot(snapshot_id, b"".join(batches)))
-            else:
-                self.snapshots.append(self._files.write_snapshot(snapshot_id, batches))
+            store = snapshot.in_memory if self._files is None else self._files.write_snapshot
+            written = yield from store(snapshot_id, batches)
         except OSError as error:
             _LOGGER.error("snapshot %s cannot be written: %s", snapshot_id.file_name, error)
             self._snapshot_time_ms = now_ms + _SNAPSHOT_RETRY_MS
             return None
-        self._snapshot_bytes_mark, self._snapshot_time_ms = self._batches.appended_bytes, now_ms
+        if self.snapshots and self.snapshots[-1].id >= snapshot_id:
+            written.delete()
+            return None
+        self.snapshots.append(written)
+        self._snapshot_bytes_mark, self._snapshot_time_ms = bytes_mark, now_ms
         self._clean()
         return snapshot_id
 

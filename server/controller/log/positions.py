@@ -34,3 +34,11 @@ def check(log: MetadataLog, offset: int, last_fetched_epoch: int) -> EpochEndOff
             return latest
     end = log.end_of_epoch(last_fetched_epoch)
     return end if end.epoch != last_fetched_epoch or end.end_offset < offset else None
+
+
+def common_end(log: MetadataLog, leaders: EpochEndOffset) -> int:
+    """Return the end of what a log has in common with the leader's, from which it diverges at `leaders`."""
+    if not leaders.epoch:
+        return min(leaders.end_offset, log.end_offset)
+    own = log.end_of_epoch(leaders.epoch)
+    return min(own.end_offset, leaders.end_offset) if own.epoch == leaders.epoch else own.end_offset

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
@@ -26,6 +26,9 @@ PARTIAL_SUFFIX = ".checkpoint.part"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _BATCH_BYTES = 1 << 20
 _BATCH_RECORDS = 10_000
+_STEP_RECORDS = 500
+
+T = TypeVar("T")
 
 
 class SnapshotId(NamedTuple):
@@ -103,23 +106,54 @@ def encode(
     now_ms: int,
     encode_record: Callable[[Message, int], bytes] = metadata_log_frame.encode,
 ) -> Iterator[bytes]:
-    """Return the batches of a snapshot; `voters` are the control records with kraft.version and the voter set."""
+    """Return the batches of a snapshot; `voters` are the control records with kraft.version and the voter set.
+
+    Between them b"" comes every few milliseconds of work, at which the writer may pause; a small image has none.
+    """
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_log_timestamp_ms)
     head = [(record_batch.control_key(record_batch.SNAPSHOT_HEADER), header.write(0)), *voters]
     at = {"leader_epoch": snapshot_id.epoch, "timestamp_ms": now_ms}
     yield record_batch.encode_control(head, base_offset=0, **at)
     offset = len(head)
     for values in _in_batches(records, encode_record):
+        if len(values) >= _STEP_RECORDS or not values:
+            yield b""
+        if not values:
+            continue
         yield record_batch.encode(values, base_offset=offset, **at)
         offset += len(values)
     footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
     yield record_batch.encode_control([footer], base_offset=offset, **at)
 
 
+def in_memory(snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
+    """Keep a snapshot in memory, with a pause at each empty one of `batches`."""
+    kept = []
+    for batch in batches:
+        if batch:
+            kept.append(batch)
+        else:
+            yield
+    return Snapshot(snapshot_id, b"".join(kept))
+
+
+def completed(steps: Generator[None, None, T]) -> T:
+    """Do what is done in steps without a pause, and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 def _in_batches(records: Iterable[RecordAt], encode_record: Callable[[Message, int], bytes]) -> Iterator[list[bytes]]:
+    """Yield the values of each batch, and between them an empty list before every 500th record."""
     values: list[bytes] = []
     size = 0
-    for record, version in records:
+    for number, (record, version) in enumerate(records, 1):
+        if not number % _STEP_RECORDS:
+            yield []
         value = encode_record(record, version)
         if values and (size + len(value) > _BATCH_BYTES or len(values) == _BATCH_RECORDS):
             yield values

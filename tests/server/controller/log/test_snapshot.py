@@ -66,7 +66,7 @@ def test_a_large_image_is_split_into_batches() -> None:
     ]
     large = [RecordAt(ConfigRecord(resource_type=2, name="a", value="b" * 30_000), 0) for _ in range(40)]
     for records, batches in ((many, 2), (large, 2)):
-        parts = encoded(records)
+        parts = [part for part in encoded(records) if part]
         assert len(parts) == batches + 2
         assert list(Snapshot(SnapshotId(40, 3), b"".join(parts)).records()) == records
 
