@@ -4,12 +4,14 @@ ReplicationControlManager's handleBroker… and generateLeaderAndIsrUpdates; KIP
 """
 
 from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
 from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, REGISTRATION_CHANGE_LEVEL
-from mockraft.server.controller.topics.partition_rules import begin_change
+from mockraft.server.controller.topics.partition_rules import begin_change, min_isr, topic_election
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
@@ -106,11 +108,17 @@ def leader_and_isr_updates(
         return broker_id not in (removed, unclean) and (broker_id == added or controller.is_active(broker_id))
 
     changes = []
-    for topic_id, partition_id in places:
-        change = begin_change(controller, controller.image.topics.by_id[topic_id], partition_id, may_lead=may_lead)
-        change.isr = [replica for replica in change.isr if replica not in (removed, unclean)]
-        change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
-        record = change.build()
-        if record is not None:
-            changes.append(record)
+    # A topic's partitions come one after the other, and its configs are the same for all of them.
+    for topic_id, of_topic in groupby(places, key=itemgetter(0)):
+        topic = controller.image.topics.by_id[topic_id]
+        election, isr_min = topic_election(controller, topic), min_isr(controller, topic)
+        for _, partition_id in of_topic:
+            change = begin_change(
+                controller, topic, partition_id, may_lead=may_lead, election=election, isr_min=isr_min
+            )
+            change.isr = [replica for replica in change.isr if replica not in (removed, unclean)]
+            change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
+            record = change.build()
+            if record is not None:
+                changes.append(record)
     return changes

@@ -23,11 +23,13 @@ def partition_rules(
     *,
     may_lead: Callable[[int], bool] | None = None,
     election: Election | None = None,
+    isr_min: int | None = None,
 ) -> PartitionRules:
     """Return the constraints of one partition.
 
     `may_lead` decides which brokers are able to lead (default: all active ones); each of them only if the directory of
-    its replica is online too (LeaderAcceptor). `election` overrides the kind from the topic's config.
+    its replica is online too (LeaderAcceptor). `election` overrides the kind from the topic's config, and `isr_min` is
+    its `min_isr` if the caller knows it.
     """
     is_able = controller.is_active if may_lead is None else may_lead
 
@@ -38,7 +40,7 @@ def partition_rules(
     return PartitionRules(
         version=controller.image.version,
         elr_enabled=controller.image.elr_enabled,
-        min_isr=min_isr(controller, topic),
+        min_isr=min_isr(controller, topic) if isr_min is None else isr_min,
         is_acceptable_leader=is_acceptable_leader,
         default_dir=partial(default_dir, controller) if rules else controller.image.cluster.default_dir,
         writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in rules,
@@ -53,10 +55,11 @@ def begin_change(
     *,
     may_lead: Callable[[int], bool] | None = None,
     election: Election | None = None,
+    isr_min: int | None = None,
 ) -> PartitionChange:
     """Return a change of one partition, with its constraints: see `partition_rules`."""
     partition = topic.partitions[partition_id]
-    rules = partition_rules(controller, topic, partition, may_lead=may_lead, election=election)
+    rules = partition_rules(controller, topic, partition, may_lead=may_lead, election=election, isr_min=isr_min)
     return PartitionChange(topic.topic_id, partition_id, partition, rules)
 
 
