@@ -1,0 +1,228 @@
+"""Measure the steps of one heartbeat from socket to socket, in microseconds of CPU time, and write the page about them.
+
+    python benchmarks/steps.py [--write]
+
+Each step of the node is called again and again on its own, in this process. The kernel's share is that of a server in
+C that sends 20 fixed bytes, and the event loop's is what one in Python on the same loop takes more. `--write` replaces
+the tables of docs/explanation/where-time-goes.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import platform
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from typing import Any, cast
+
+import contenders
+import load
+from contenders import PURE, SESSION_TIMEOUT_MS, address, brokers_up, heartbeat
+from growth import World
+from mockraft.server.apis import broker_heartbeat
+from mockraft.server.apis.api import answer
+from mockraft.server.clock import RealClock
+from mockraft.server.effects import Send
+from mockraft.server.running import event_loop
+from mockraft.server.tcp import TcpListener, bind
+from mockraft.wire.connection import parse_request, read_request_body, write_request
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "where-time-goes.md"
+ROUNDS, CALLS = 60, 2_000
+CONNECTIONS = 100
+SECONDS = 1.0
+TURNS = 5
+BEGIN, END = "<!-- from here on: benchmarks/steps.py --write -->", "<!-- up to here -->"
+TITLES = {"short": "A heartbeat that changes nothing", "long": "Any other request, here the same heartbeat"}
+
+
+class Echo(asyncio.Protocol):
+    """A protocol that does nothing but to send an answer of a heartbeat's size, with its correlation id."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(b"\0\0\0\x10" + data[8:12] + bytes(12))
+
+
+class NoSocket(asyncio.Transport):
+    """A transport that drops what is written."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+def echo(port: Pipe[int, Any]) -> None:
+    """Serve on the event loop that mockraft uses, until killed."""
+    loop = event_loop()
+    bound = bind("127.0.0.1", 0)
+    loop.run_until_complete(loop.create_server(Echo, sock=bound))
+    port.send(bound.getsockname()[1])
+    loop.run_forever()
+
+
+def cost_us(call: Callable[[], object]) -> float:
+    """Return the least CPU microseconds of a call among many rounds, without those of the loop around it."""
+
+    def least(call: Callable[[], object]) -> float:
+        taken = []
+        for _ in range(ROUNDS):
+            began = time.process_time_ns()
+            for _ in range(CALLS):
+                call()
+            taken.append(time.process_time_ns() - began)
+        return min(taken) / CALLS / 1000
+
+    return max(0.0, least(call) - least(lambda: None))
+
+
+def node_steps() -> dict[str, list[tuple[str, float]]]:
+    """Return the steps of both ways through the node, each with its microseconds."""
+    world = World()
+    world.add_brokers(CONNECTIONS)
+    node, now_ms = world.node, world.now_ms
+    controller, connection, responses = node.controller, node._connections[1], node.responses
+    data = world.frame(heartbeat(1, world.epochs[1]), 2)
+    frame = data[4:]
+    clock = RealClock()
+    responses.now_us = clock.now_us
+    listener = TcpListener(node, clock)
+    listener._timer_ms = 0  # armed, as it is most of the time
+    request = parse_request(frame, node.messages)
+    api = node.apis[request.api_key]
+    body = read_request_body(request, api.request, 1 << 16)
+    ctx = connection.context(request, "CONTROLLER", node.apis, now_ms, clock.now_us())
+    response = broker_heartbeat.handle(body, ctx, controller)
+    written, version = responses.written(api, request, body, ctx, response)
+    node.step(1, data, now_ms)
+    assert node.steady.answer(1, data, clock.now_us()) == written
+    header = (request.api_key, request.api_version, request.correlation_id, request.client_id)
+
+    def remember() -> None:
+        node.steady.remember(request, body, ctx, [Send(1, written)], wrote=False)
+
+    def touch() -> None:
+        controller.sessions.touch(1, world.epochs[1], now_ms)
+        controller.heartbeats.touch(1, False, body.current_metadata_offset)
+
+    listener.loop = event_loop()
+    protocol = listener.accept()
+    with socket.socket() as unused:
+        protocol.connection_made(NoSocket({"socket": unused}))
+    node._connections[protocol.connection_id] = connection
+    now_us = clock.now_us()
+    whole_short = cost_us(lambda: protocol.data_received(data))
+    contact = cost_us(touch)
+    journal = cost_us(lambda: responses.note_at_once(connection, api, header, frame, written, now_us))
+    steady = cost_us(lambda: node.steady.answer(1, data, now_us))
+    handle = cost_us(lambda: api.handle(body, ctx, controller))
+    dispatch = cost_us(lambda: answer(api, body, ctx, controller))
+    read = cost_us(lambda: read_request_body(request, api.request, 1 << 16))
+    short = [
+        ("protocol and listener: faults, idle time, hand over, send", whole_short - steady),
+        ("compare request and state with the last heartbeat, make the response", steady - contact - journal),
+        ("record contact and offset", contact),
+        ("journal, counts, and the time taken", journal),
+    ]
+    long = [
+        ("split frames", cost_us(lambda: connection.reader.receive_data(data))),
+        ("read the request header", cost_us(lambda: parse_request(frame, node.messages))),
+        ("read the body, within the element budget", read),
+        ("make the context", cost_us(lambda: connection.context(request, "CONTROLLER", node.apis, now_ms, now_us))),
+        ("dispatch: authorizer, active controller, errors", dispatch - handle),
+        ("handle: contact, state, directories, response", handle),
+        ("write the response", cost_us(lambda: responses.written(api, request, body, ctx, response))),
+        (
+            "journal, counts, and the time taken",
+            cost_us(lambda: responses.note(connection, request, ctx, now_ms, written, version, "controller")),
+        ),
+        ("remember the heartbeat for the short way", cost_us(remember)),
+        ("find what is due next, and keep the timer", cost_us(lambda: listener.perform((), now_ms))),
+    ]
+    whole = cost_us(lambda: node.step(1, data, now_ms))
+    known = sum(each for name, each in long if "timer" not in name)
+    long.insert(-1, ("bursts, limits, stubs, parked requests and effects", whole - known))
+    long.append(short[0])
+    return {"short": short, "long": long}
+
+
+def socket_costs() -> dict[str, float]:
+    """Return the least CPU microseconds for one answer of each server, all in one run, in turns."""
+    frames = [write_request(heartbeat(each, 1), 2, each, str(each)) for each in range(1, CONNECTIONS + 1)]
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.get_context("spawn").Process(target=echo, args=(theirs,), daemon=True)
+    with tempfile.TemporaryDirectory() as folder, load.echo(load.HEARTBEAT_ANSWER_BYTES) as (c_address, c_pid):
+        controller = contenders.controller(PURE, Path(folder), SESSION_TIMEOUT_MS)
+        try:
+            server.start()
+            controller.start()
+            controller.wait_until_running()
+            with closing(load.TimedConnection(address(controller))) as connection:
+                epochs = brokers_up(connection, controller.cluster_id, CONNECTIONS)
+            beats = [write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()]
+            servers = {
+                "C": (c_address, c_pid, frames),
+                "event loop": (("127.0.0.1", ours.recv()), server.pid or 0, frames),
+                "controller": (address(controller), controller.pid, beats),
+            }
+            found: dict[str, float] = {}
+            for _ in range(TURNS):
+                for name, (where, pid, sent) in servers.items():
+                    measured = load.run(where, pid, load.Load(name, sent, CONNECTIONS), SECONDS)
+                    found[name] = min(found.get(name, measured.cpu_us), measured.cpu_us)
+            return found
+        finally:
+            controller.kill()
+            server.kill()
+
+
+def tables() -> str:
+    """Return the tables of the page."""
+    costs, steps = socket_costs(), node_steps()
+    whole, least = costs["controller"], costs["event loop"]
+    share = f"{100 * least / whole:.0f} %"
+    around = [
+        ("kernel: wait for events, receive, send", costs["C"]),
+        ("event loop: find the connection, call the protocol, queue and write the response", least - costs["C"]),
+    ]
+    lines = []
+    for name, title in TITLES.items():
+        rows = [*around, *steps[name]]
+        lines += [f"## {title}", "", "| step | µs |", "| --- | --- |"]
+        lines += [f"| {step} | {max(us, 0):.2f} |" for step, us in rows]
+        lines += [f"| **sum** | **{sum(us for _, us in rows):.1f}** |", ""]
+    lines += [
+        f"The controller as a whole, on {CONNECTIONS} connections, takes {whole:.1f} µs for a heartbeat by the short "
+        f"way. A server of fixed bytes on the same event loop takes {least:.1f} µs, {share} of that.",
+        "",
+        f"Measured {datetime.now(tz=UTC):%Y-%m-%d} with Python {platform.python_version()}.",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"replace the tables of {PAGE.name}")
+    found = tables()
+    if not parser.parse_args().write:
+        print(found)
+        return
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
