@@ -42,6 +42,8 @@ HEARTBEATS_PER_S, CONNECTIONS = 500, 100
 PAUSE_MS_MAX = 50
 MEMORY_LEAST = 5.0
 SNAPSHOT_S_MAX = 60.0
+IDLE_S = 2.0
+"""The pauses of the machine itself are seen while the controller has nothing else to do."""
 PARTIAL = ".checkpoint.part"
 FIRST = ("bootstrap.checkpoint", ".checkpoint", PARTIAL)
 """Names of the snapshots that a formatted folder has, without zeros."""
@@ -180,6 +182,7 @@ def large(controllers: dict[str, Contender], sizes: Sizes) -> tuple[Figures, dic
         def catch_up(growing: Growing = growing, catch_ups: list[float] = catch_ups) -> None:
             catch_ups.extend(growing.catch_up() for _ in range(3))
 
+        values["idle pause"] = [growing.pause_ms(lambda: time.sleep(IDLE_S))]
         values["creating pause"] = [growing.pause_ms(create)]
         values["memory"] = [psutil.Process(controller.pid).memory_info().rss / (1 << 20)]
         values["catch-up pause"] = [growing.pause_ms(catch_up)]
@@ -206,6 +209,7 @@ def large_table(figures: Figures, topics: int) -> Table:
         "create": f"CreateTopics with {PARTITIONS_A_TOPIC:,} partitions, ms",
         "catch-up": f"catch-up Fetch of the log of {partitions}, ms",
         "memory": f"resident memory at {partitions}, MiB",
+        "idle pause": f"longest pause for other clients in {IDLE_S:g} s without other work, ms",
         "creating pause": "longest pause for other clients while topics are created, ms",
         "catch-up pause": "longest pause for other clients during catch-ups, ms",
         "snapshot pause": "longest pause for other clients until a snapshot is written, ms",
