@@ -59,7 +59,7 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
     """
     log, raft = controller.log, controller.raft
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
-        return _other_cluster(request, controller)
+        raise refusals.other_cluster(controller, request.cluster_id, _replica_id(request), refusals.FETCH)
     partition = _metadata_partition(request)
     if partition is None:
         return FetchResponse(error_code=error_codes.INVALID_REQUEST)
@@ -74,14 +74,6 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
         return _response(data, ctx, controller) if expired else None
 
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
-
-
-def _other_cluster(request: FetchRequest, controller: Controller) -> FetchResponse:
-    """Refuse the fetch and log why: such a broker never registers, and its own log has the error's name alone."""
-    code, remedy = error_codes.INCONSISTENT_CLUSTER_ID, refusals.OTHER_CLUSTER_REMEDY
-    message = f"Expected cluster ID {controller.config.cluster_id}, but got cluster ID {request.cluster_id}"
-    refusals.warn_once(controller, _replica_id(request), refusals.FETCH, code, message, remedy)
-    return FetchResponse(error_code=code)
 
 
 def _replica_id(request: FetchRequest) -> int:

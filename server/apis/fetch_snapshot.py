@@ -4,6 +4,7 @@ Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka intends 
 such a response (its records are null) and sends UNKNOWN_SERVER_ERROR instead; here they are sent as intended.
 """
 
+from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.controller import Controller
@@ -30,7 +31,7 @@ _CHUNK_BYTES_MAX = 8 << 20
 def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Controller) -> FetchSnapshotResponse:
     """Return up to maxBytes of a snapshot from a position on, not aligned to batches."""
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
-        raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID)
+        raise refusals.other_cluster(controller, request.cluster_id, request.replica_id, refusals.FETCH)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         raise ApiError(error_codes.INVALID_REQUEST)
     topic = request.topics[0]

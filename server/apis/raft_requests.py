@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from mockraft.server.apis import refusals
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import limits
@@ -43,15 +44,19 @@ PartitionT = TypeVar("PartitionT", bound=_Partition)
 
 
 def only_partition(
-    cluster_id: str | None, topics: Sequence[tuple[str, Sequence[PartitionT]]], controller: Controller
+    cluster_id: str | None,
+    topics: Sequence[tuple[str, Sequence[PartitionT]]],
+    controller: Controller,
+    sender: Callable[[PartitionT], int],
 ) -> PartitionT:
     """Return the metadata log's partition of a request's topics, each a name and its partitions.
 
-    ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
+    `sender` returns the id of the node that sent the request. ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
     """
-    if cluster_id not in (None, controller.config.cluster_id):
-        raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID)
     partitions = [(name, each) for name, of_topic in topics for each in of_topic]
+    if cluster_id is not None and cluster_id != controller.config.cluster_id:
+        node_id = sender(partitions[0][1]) if partitions else -1
+        raise refusals.other_cluster(controller, cluster_id, node_id, refusals.QUORUM)
     if len(topics) != 1 or [(name, each.partition_index) for name, each in partitions] != [(TOPIC_NAME, PARTITION)]:
         raise ApiError(error_codes.INVALID_REQUEST)
     return partitions[0][1]

@@ -7,10 +7,12 @@ import logging
 from typing import Final
 
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
 REGISTER: Final = "broker %d may not register"
 FETCH: Final = "replica %d may not fetch the metadata log"
+QUORUM: Final = "node %d may not take part in the quorum"
 OTHER_CLUSTER_REMEDY: Final = "format its directories with this cluster id, or serve with --cluster-id"
 
 _LOGGER = logging.getLogger(__name__)
@@ -21,7 +23,7 @@ _REFUSALS_MAX: Final = 1_000
 def warn_once(
     controller: Controller, broker_id: int, what: str, error_code: int, message: str | None, remedy: str | None
 ) -> None:
-    """Log that a broker may not do something (REGISTER, FETCH), unless that was the last reason for it."""
+    """Log that a broker may not do something (REGISTER, FETCH, QUORUM), unless that was the last reason for it."""
     refused, reason = controller.refused_brokers, f"{error_codes.name(error_code)}: {message}"
     if refused.get((broker_id, what)) == reason:
         return
@@ -29,6 +31,14 @@ def warn_once(
         refused.clear()
     refused[broker_id, what] = reason
     _LOGGER.warning(what + ": %r%s", broker_id, reason, f"; {remedy}" if remedy else "")
+
+
+def other_cluster(controller: Controller, cluster_id: str, replica_id: int, what: str) -> ApiError:
+    """Return the error for a replica of another cluster, and log why: its own log has the error's name alone."""
+    code = error_codes.INCONSISTENT_CLUSTER_ID
+    message = f"Expected cluster ID {controller.config.cluster_id}, but got cluster ID {cluster_id}"
+    warn_once(controller, replica_id, what, code, message, OTHER_CLUSTER_REMEDY)
+    return ApiError(code)
 
 
 def forget(controller: Controller, broker_id: int) -> None:

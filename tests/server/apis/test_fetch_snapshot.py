@@ -90,9 +90,12 @@ def test_no_partition_is_refused_at_the_top(rig: Any, snapshot: Snapshot, topics
     assert (response.error_code, response.topics) == (error_codes.INVALID_REQUEST, [])
 
 
-def test_another_cluster_is_refused_first(rig: Any, controller: Controller, snapshot: Snapshot) -> None:
+def test_another_cluster_is_refused_first(
+    rig: Any, controller: Controller, snapshot: Snapshot, caplog: pytest.LogCaptureFixture
+) -> None:
     response = rig.ask(rig.connect(), snapshot_request(snapshot.id, cluster_id="other", topics=[]), 1)
     assert (response.error_code, response.topics) == (error_codes.INCONSISTENT_CLUSTER_ID, [])
+    assert "may not fetch the metadata log: 'INCONSISTENT_CLUSTER_ID: Expected" in caplog.messages[-1]
     own = snapshot_request(snapshot.id, cluster_id=controller.config.cluster_id)
     assert partition_of(rig.ask(rig.connect(), own, 1)).size
 

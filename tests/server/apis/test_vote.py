@@ -205,3 +205,19 @@ def test_returns_the_leaders_address_from_version_1_on(cluster: Cluster) -> None
             topics = [module.TopicData(topic_name=TOPIC, partitions=[partition])]
         for asked, endpoints in ((version, 1), (0, 0)):
             assert len(cluster.ask(request(cluster_id=None, topics=topics), asked).node_endpoints) == endpoints
+
+
+def test_a_peer_of_another_cluster_is_logged_once(voter: Voter, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        voter.vote(cluster_id="other")
+        voter.begin(cluster_id="other", leader_id=7)
+        voter.end(cluster_id="other", leader_id=7)
+        voter.vote(cluster_id="other", replica_id=8)
+    own = voter.cluster.config.cluster_id
+    assert caplog.messages == [
+        f"node {node_id} may not take part in the quorum: 'INCONSISTENT_CLUSTER_ID: Expected cluster ID {own}, but got "
+        "cluster ID other'; format its directories with this cluster id, or serve with --cluster-id"
+        for node_id in (7, 8)
+    ]
+    assert voter.cluster.ask(vote.VoteRequest(cluster_id="other"), 2).error_code == error_codes.INCONSISTENT_CLUSTER_ID
+    assert caplog.messages[-1].startswith("node -1 may not take part in the quorum")
