@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Sequence
 from typing import Any
 
+from mockraft.brokers import lifecycle
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.lifecycle import BrokerState
@@ -36,6 +38,18 @@ class Fleet:
     async def shut_down(self, timeout_ms: int = 10_000) -> None:
         """Shut all down in a controlled way; a broker without permission after `timeout_ms` stops without it."""
         await asyncio.gather(*(broker.shut_down(timeout_ms) for broker in self.brokers))
+
+    async def leave(self, timeout_ms: int) -> None:
+        """Shut all down as `shut_down`, but close nothing: the process ends, and takes the sockets along."""
+        for broker in self.brokers:
+            broker.happen(lifecycle.ShutdownWanted())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                for broker in self.brokers:
+                    await broker.stopped.wait()
+        for broker in self.brokers:
+            if not broker.stopped.is_set():
+                broker.happen(lifecycle.Stopped(lifecycle.End.IMPATIENT))
 
 
 async def start_brokers(

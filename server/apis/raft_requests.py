@@ -51,7 +51,8 @@ def only_partition(
 ) -> PartitionT:
     """Return the metadata log's partition of a request's topics, each a name and its partitions.
 
-    `sender` returns the id of the node that sent the request. ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
+    `sender` returns the id of the node that sent the request. ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if
+    the request is not about that partition alone.
     """
     partitions = [(name, each) for name, of_topic in topics for each in of_topic]
     if cluster_id is not None and cluster_id != controller.config.cluster_id:

@@ -246,7 +246,7 @@ async def _start_brokers(
     options: Mapping[str, Any],
     undo: contextlib.AsyncExitStack,
 ) -> int:
-    """Start simulated brokers that `undo` shuts down; return the exit code, 0 while they run."""
+    """Start simulated brokers that `undo` shuts down without closing them; return the exit code, 0 while they run."""
     from mockraft.brokers.fleet import start_brokers
     from mockraft.brokers.listener.client_listener import ListenerError
 
@@ -260,7 +260,7 @@ async def _start_brokers(
         )
     except ListenerError as error:
         return _fail(ExitCode.CANNOT_LISTEN, str(error))
-    undo.push_async_callback(fleet.shut_down, SHUTDOWN_MS)
+    undo.push_async_callback(fleet.leave, SHUTDOWN_MS)
     print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
     for broker in fleet.brokers:
         _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
