@@ -22,7 +22,7 @@ JVM_OPTIONS = (
 _TOOL_HEAP = ("-Xmx96m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 # The names of the scripts in a Kafka distribution's bin folder, and the classes behind them.
-_TOOL_CLASSES = {
+TOOL_CLASSES = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
@@ -72,7 +72,7 @@ class KafkaTool:
         self.name = name
         self.version = version
         older, since = _OLDER_TOOL_CLASSES.get(name, ("", ""))
-        self.main_class = older if sort_key(version) < sort_key(since) else _TOOL_CLASSES.get(name, name)
+        self.main_class = older if sort_key(version) < sort_key(since) else TOOL_CLASSES.get(name, name)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the tool with pipes for all that it reads and prints; the caller ends it."""

@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 WRITTEN = Path(__file__).parent / "pages"
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?:marks: (?P<marks>.*?)|(?P<quoted>quoted from .*?)) -->\n)?^```python\n(?P<code>.*?)^```",
+    r"(?:^<!-- (?:marks: (?P<marks>[^\n]*?)|(?P<quoted>quoted from [^\n]*?)) -->\n)?^```python\n(?P<code>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 _TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)

@@ -5,10 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from mockraft.cli import application
 from mockraft.server.stubs.stub_file import read_stub_file
-from typer import Context
-from typer.main import get_group
 
 from ..named_tests import names_in
 from .blocks import PAGES, ROOT
@@ -34,27 +31,6 @@ def test_stub_files_can_be_read(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         assert read_stub_file(path).stubs
-
-
-@pages
-def test_commands_and_their_options_exist(page: Path) -> None:
-    group = get_group(application())
-    context = Context(group)
-    wrong = []
-    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-        for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
-            name, rest = line
-            command = group.get_command(context, name)
-            assert command is not None, name
-            subcommand = rest.split()[0] if rest.split() else ""
-            command = getattr(command, "commands", {}).get(subcommand, command)
-            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-            wrong += [
-                f"mockraft {name} {option}"
-                for option in re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0])
-                if option not in known
-            ]
-    assert wrong == []
 
 
 def test_installed_extras_exist() -> None:
