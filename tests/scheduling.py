@@ -19,6 +19,7 @@ GROUPS = {
     "tests/documentation/pages/docs/how_to/captures/spark/": "spark",
     "tests/languages/test_java.py": "java",
     "tests/admin_page/": "browser",
+    "tests/documentation/test_site.py": "browser",
     "tests/spark_replay/report/test_in_a_browser.py": "browser",
 }
 """Tests below a path share an image, a session, a build or a browser. The first path that fits counts."""

@@ -17,7 +17,7 @@ LONG_NAME = "a_name_without_a_break_that_is_longer_than_the_screen_of_a_phone_is
 FOLDER = Path(__file__).parent
 
 VIOLATIONS = """async () => {
-  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], preload: false });
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target}: ${node.failureSummary}`));
 }"""
 
@@ -36,8 +36,11 @@ OUTSIDE = """() => {
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_source(tmp_path_factory.mktemp("axe"))
+
+
+def axe_source(folder: Path) -> str:
     """The source of axe-core, as npm installs it."""
-    folder = tmp_path_factory.mktemp("axe")
     for name in ("package.json", "package-lock.json"):
         (folder / name).write_text((FOLDER / name).read_text())
     run(folder, "npm", "ci", package="npm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import shlex
+import socket
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.kafka.child_process import wait_until
 from mockraft.kafka.tools import TOOL_CLASSES, java_command
 
 from ..languages.tools import copied
@@ -30,6 +32,8 @@ NOT_RUN = {
     "takes minutes, in the clone": 1,
 }
 """Reasons for which blocks do not run, and how many blocks there are with each."""
+
+PORTS = (8080, 9092, 9093, 9094, 9095, 9096, 9192, 9193, 9194, 9292, 19093)
 
 BLOCKS = {
     page: blocks_of(page)
@@ -56,10 +60,21 @@ def _runs() -> list[Any]:
 
 @pytest.fixture
 def only_page() -> Iterator[None]:
-    """Pages name the ports that readers use, so one page at a time runs on a machine."""
+    """Pages name the ports that readers use: one page at a time runs on a machine, once nothing else has them."""
     with (Path(tempfile.gettempdir()) / "mockraft-console-blocks.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_until(lambda: all(map(_is_free, PORTS)), 300, f"another process listens on one of {PORTS}")
         yield
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @pytest.mark.timeout(900)

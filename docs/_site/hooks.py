@@ -1,4 +1,4 @@
-"""Links of pages to files outside `docs` lead to the repository: the site has no copies of them."""
+"""Changes to the site: links out of `docs` lead to the repository, and what the theme lacks for screen readers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 _LINK = re.compile(r"\]\((\.\./[^)\s]*)\)")
+_EMPTY_HEADING = re.compile(r"<th( [^>]*)?></th>")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -23,3 +24,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return link[0] if path.startswith("docs/") else f"]({config.extra['source_url']}/{path})"
 
     return _LINK.sub(in_repository, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, and make empty headings of tables plain cells (an event of MkDocs)."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return _EMPTY_HEADING.sub(r"<td\1></td>", output).replace(dialog, f'{dialog} aria-label="Search"')
