@@ -1,4 +1,4 @@
-"""Check that docs/explanation/peers.md names existing tests."""
+"""Check that docs/evidence/peers.md names existing tests."""
 
 import re
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from .named_tests import ROOT, names_in
 
 pytestmark = pytest.mark.one_python
 
-PAGE = ROOT / "docs" / "explanation" / "peers.md"
+PAGE = ROOT / "docs" / "evidence" / "peers.md"
 TEST = re.compile(r"\[`(test_\w+)`\]\((?:\.\./)+(tests/[\w/]+\.py)\)")
 
 

@@ -1,4 +1,4 @@
-"""Check that docs/explanation/threat-model.md names existing tests."""
+"""Check that docs/evidence/attacks.md names existing tests."""
 
 import re
 
@@ -8,7 +8,7 @@ from .named_tests import ROOT, names_in
 
 pytestmark = pytest.mark.one_python
 
-NAMED = re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", (ROOT / "docs" / "explanation" / "threat-model.md").read_text())
+NAMED = re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", (ROOT / "docs" / "evidence" / "attacks.md").read_text())
 
 
 def test_named_tests_exist() -> None:
