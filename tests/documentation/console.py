@@ -93,6 +93,7 @@ _VARYING = (
     (re.compile(r"\b\d\d:\d\d:\d\d(\.\d+)?\b"), "##:##:##"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):[2-6]\d{4}\b"), "127.0.0.1:#####"),  # ports that the system chose
     (re.compile(r"(?<![\w-])(?=[\w-]*\d)[\w-]{22}(?![\w-])"), "<id>"),  # Kafka's ids in base64
+    (re.compile(r"\b\d+(?= of \d+ responses as captured)"), "#"),  # a busy machine fences brokers late
     (re.compile(r"(?<=  )\d+\.\d(?=  |$)"), "#"),  # milliseconds in a table
     (re.compile(r" {2,}|-{4,}"), "  "),  # widths of columns
 )

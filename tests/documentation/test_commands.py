@@ -20,7 +20,6 @@ OF_OTHER_PROGRAMS = {
     "--again",  # make mutants
     "--bootstrap-server",
     "--broker-list",
-    "--build-arg",
     "--cancel",
     "--no-initial-controllers",
     "--topic-list",
