@@ -202,7 +202,7 @@ class Controller:
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
-        if self._snapshot is not None:
+        if self._snapshot is not None or self.log.snapshot_due(now_ms):
             return now_ms
         if self.epoch == STANDBY:
             return NEVER_MS

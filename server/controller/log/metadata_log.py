@@ -267,11 +267,11 @@ class MetadataLog:
     def snapshot_due(self, now_ms: int) -> str | None:
         """Return the reason to write a snapshot now, or None.
 
-        `metadata_log_max_record_bytes_between_snapshots` since the newest one, or
-        `metadata_log_max_snapshot_interval_ms` (0: never) since it with anything new (Kafka's SnapshotGenerator). Not
-        while the end of the log is uncommitted: a snapshot covers committed records.
+        Anything new and `metadata_log_max_snapshot_interval_ms` (0: never) since the newest one, or many bytes (Kafka's
+        SnapshotGenerator). Not while the end of the log is uncommitted: a snapshot covers committed records.
         """
-        if now_ms < self._snapshot_time_ms or self.high_watermark < self.end_offset:
+        is_covered = self.snapshots and self.snapshots[-1].id.end_offset >= self.end_offset
+        if is_covered or now_ms < self._snapshot_time_ms or self.high_watermark < self.end_offset:
             return None
         written = self._batches.appended_bytes - self._snapshot_bytes_mark
         if written >= self.config.metadata_log_max_record_bytes_between_snapshots:

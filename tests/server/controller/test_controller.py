@@ -116,6 +116,18 @@ def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: type[C
     assert replayed(cluster).image.topics == cluster.controller.image.topics
 
 
+def test_a_grown_log_wakes_a_controller_without_idle_records(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster(metadata_log_max_record_bytes_between_snapshots=2000, metadata_max_idle_interval_ms=0)
+    controller, now_ms = cluster.controller, cluster.now_ms
+    controller.tick(now_ms)
+    assert controller.next_tick_ms(now_ms) > now_ms
+    controller.commit(ControllerResult(topics(100), None), now_ms)
+    assert controller.next_tick_ms(now_ms) == now_ms
+    controller.tick(now_ms)
+    assert cluster.log.snapshots
+    assert controller.next_tick_ms(now_ms) > now_ms
+
+
 def test_the_same_calls_give_the_same_bytes(new_cluster: type[Cluster]) -> None:
     def bytes_of_a_life() -> bytes:
         cluster = new_cluster(seed=5)
