@@ -157,6 +157,9 @@ class ReaderEmitter(FunctionEmitter):
         if nullable:
             with self._lines.block("elif n == 0:"):
                 self._lines.add(f"{target} = None", "o += 1")
+        if not decode:  # most records have a length of two bytes
+            with self._lines.block("elif n > 127 and 0 < d[o + 1] < 128:"):
+                self._lines.add("n += (d[o + 1] - 1) * 128", f"{target} = d[o + 2:(o := o + n + 1)]")
         with self._lines.block("else:"):
             self._lines.add(f'{target}, o = {slow}(d, o + 1, n, "{name}")')
 
@@ -281,31 +284,17 @@ class ReaderEmitter(FunctionEmitter):
     def _shaped_structs(self, values: str, struct: StructSpec) -> None:
         """Read structs of fixed fields and arrays of such (a topic's partitions and their replicas).
 
-        `wire.shapes` reads those whose arrays have the same lengths as those of the struct before, at first in an array
-        the last one of the array before. The others are read field by field.
+        `wire.shapes` reads those whose arrays have the lengths of most; the others are read field by field.
         """
-        count = self._name("c")
-        shapes = self._needs.shapes(f"_{struct.name}, {self._shape(struct)}")
-        self._lines.add(f"{count} = n", f"if s is None: o = {shapes}.last(d, o, n, {values})")
+        count, shapes = self._name("c"), self._shapes(struct)
+        self._lines.add(f"{count} = n")
         with self._lines.block(f"while len({values}) < {count}:"):
+            with self._lines.block("if s is None:"):
+                self._lines.add(f"o = {shapes}.last(d, o, {count} - len({values}), {values})")
+                self._lines.add(f"if len({values}) == {count}: break")
             var = self._loop_body(values, struct)
-            lengths = [f"len({var}.{field.snake})" for field in struct.plain_at(self._version) if field.is_array]
-            key = f"{', '.join(lengths)}{',' if len(lengths) == 1 else ''}"
-            self._lines.add(f"if s is None: o = {shapes}[{key}](d, o, {count} - len({values}), {values})")
-
-    def _shape(self, struct: StructSpec) -> str:
-        """Return a struct's fields and constants, as arguments of `Shapes`."""
-        plain = struct.plain_at(self._version)
-        rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))
-        fields = "".join(f"{self._shape_field(field)}, " for field in plain)
-        constants = "".join(f'("{field.snake}", {literal(field)}), ' for field in rest)
-        return f"({fields.rstrip()}), ({constants.rstrip()})"
-
-    def _shape_field(self, field: FieldSpec) -> str:
-        array = "[]" if field.is_array else ""
-        if field.struct is None:
-            return f'("{field.snake}", "{array}{FIXED[field.element]}")'
-        return f'("{field.snake}", "[]", (_{field.struct}, {self._shape(self._spec.structs[field.struct])}))'
+            key = self._shape_key(var, struct)
+            self._lines.add(f"if s is None: {shapes}.meet(({key}), {count} - len({values}))")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         known = struct.tagged_at(self._version)

@@ -173,6 +173,8 @@ class WriterEmitter(FunctionEmitter):
                 self._flat(values, self._spec.structs[field.struct])
                 with self._lines.block("else:"):
                     self._loop(values, field, compact)
+            elif field.struct is not None and self._is_shaped(self._spec.structs[field.struct]):
+                self._shaped(values, self._spec.structs[field.struct])
             else:
                 self._loop(values, field, compact)
 
@@ -185,17 +187,41 @@ class WriterEmitter(FunctionEmitter):
                 self._struct(var, self._spec.structs[field.struct])
             self._flush()
 
+    def _is_shaped(self, struct: StructSpec) -> bool:
+        """Return True if `wire.shapes` can write a struct: no uuids and other fields that are checked one by one."""
+        return self._spec.shaped_at(struct, self._version) and self._is_unchecked(struct)
+
+    def _is_unchecked(self, struct: StructSpec) -> bool:
+        plain = struct.plain_at(self._version)
+        nested = [self._spec.structs[field.struct] for field in plain if field.struct is not None]
+        return (
+            all(field.element != "uuid" for field in plain)
+            and all(field.ignorable for field in struct.absent_at(self._version))
+            and not struct.tagged_at(self._version)
+            and all(map(self._is_unchecked, nested))
+        )
+
+    def _shaped(self, values: str, struct: StructSpec) -> None:
+        """Write structs of fixed fields and arrays of such; see `ReaderEmitter._shaped_structs`."""
+        var, at = self._name("e"), self._name("i")
+        writers = f"{self._shapes(struct)}.writers"
+        self._lines.add(f"{at} = 0")
+        with self._lines.block(f"while {at} < len({values}):"):
+            self._lines.add(f"{at} = {writers}.last({values}, {at}, {self._out})")
+            self._lines.add(f"if {at} == len({values}): break")
+            self._lines.add(f"{var} = {values}[{at}]", f"{at} += 1")
+            self._struct(var, struct)
+            self._flush()
+            self._lines.add(f"{writers}.meet(({self._shape_key(var, struct)}), len({values}) - {at})")
+
     def _flattens(self, struct: StructSpec) -> bool:
         """Return True if many structs can be packed in one call: a single fixed field, without a check for each value.
 
         With more fields, collecting the values costs what the single call saves.
         """
         version = self._version
-        checked = any(not f.ignorable for f in struct.absent_at(version)) or any(
-            f.type == "uuid" for f in struct.fields
-        )
         single = self._spec.fixed_at(struct, version) and len(struct.plain_at(version)) == 1
-        return single and not checked and not struct.tagged_at(version)
+        return single and self._is_unchecked(struct)
 
     def _flat(self, values: str, struct: StructSpec) -> None:
         """Pack an array of structs as one long struct if none has tagged fields."""
@@ -242,7 +268,7 @@ class WriterEmitter(FunctionEmitter):
         with self._lines.block(f"if {unknown}:"):
             self._lines.add(f"{self._needs.use('merge_tags')}({out}, {at}, {unknown})")
         with self._lines.block("else:"):
-            self._lines.add(f"{out}[{at}] = {self._needs.use('write_uvarint')}(len({out}) - {at} - 1)")
+            self._lines.add(f"{out}[{at}] = {self._needs.use('UVARINTS')}[len({out}) - {at} - 1]")
 
     def _tag(self, value: str, field: FieldSpec) -> None:
         """Write one tagged field as exactly one part."""
@@ -250,6 +276,9 @@ class WriterEmitter(FunctionEmitter):
             self._fixed(value, field.type, field.name)
             (letter, expression), self._run = self._run[0], []
             self._append(self._pack([("B", str(field.tag)), ("B", str(SIZES[letter])), (letter, expression)]))
+            return
+        if field.type == "[]uuid" and field.tag < 128 and (field.default is None or field.nullable_versions.empty):
+            self._append(f'{self._needs.use("write_uuids_tag")}({field.tag}, {value}, "{field.name}")')
             return
         out, self._out = self._out, self._name("r")
         self._lines.add(f"{self._out} = []")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mockraft.codegen.emit_class import literal
 from mockraft.codegen.lines import Lines
-from mockraft.codegen.spec import MessageSpec
+from mockraft.codegen.spec import FIXED, FieldSpec, MessageSpec, StructSpec
 
 _MAKERS = {
     "unpack": 'packed("{}").unpack_from',
@@ -79,3 +80,25 @@ class FunctionEmitter:
         """Return a variable name that the function does not use yet."""
         self._names += 1
         return f"{letter}{self._names}"
+
+    def _shapes(self, struct: StructSpec) -> str:
+        """Return the name of the `Shapes` of a struct, and add its definition to the module."""
+        return self._needs.shapes(f"_{struct.name}, {self._shape(struct)}")
+
+    def _shape_key(self, var: str, struct: StructSpec) -> str:
+        """Return the lengths of a struct's arrays as the key of its shape."""
+        return "".join(f"len({var}.{field.snake})," for field in struct.plain_at(self._version) if field.is_array)
+
+    def _shape(self, struct: StructSpec) -> str:
+        """Return a struct's fields and constants, as arguments of `Shapes`."""
+        plain = struct.plain_at(self._version)
+        rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))
+        fields = "".join(f"{self._shape_field(field)}, " for field in plain)
+        constants = "".join(f'("{field.snake}", {literal(field)}), ' for field in rest)
+        return f"({fields.rstrip()}), ({constants.rstrip()})"
+
+    def _shape_field(self, field: FieldSpec) -> str:
+        array = "[]" if field.is_array else ""
+        if field.struct is None:
+            return f'("{field.snake}", "{array}{FIXED[field.element]}")'
+        return f'("{field.snake}", "[]", (_{field.struct}, {self._shape(self._spec.structs[field.struct])}))'

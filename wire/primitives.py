@@ -49,7 +49,8 @@ READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, Overf
 WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 """Exceptions that a value which does not fit its field can raise inside a generated writer."""
 
-_TAG_AND_SIZE = Struct("BB").pack
+_TWO_BYTES = Struct("BB").pack
+_THREE_BYTES = Struct("BBB").pack
 _structs: dict[str, Struct] = {}
 
 
@@ -203,9 +204,6 @@ def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
     """Read compact bytes that are null or have a long length."""
-    if n > 127 and d[o] < 128:  # two bytes, as most records have
-        end = o + (n & 0x7F | d[o] << 7)
-        return d[o + 1 : end], end
     n, o = compact_length(d, o, n)
     return (None, o) if n < 0 else (d[o : o + n], o + n)
 
@@ -279,6 +277,8 @@ def write_uvarint(n: int) -> bytes:
     """Encode an unsigned varint."""
     if n < 128:
         return UVARINTS[n]
+    if n < 1 << 14:
+        return _TWO_BYTES(n & 0x7F | 0x80, n >> 7)
     out = bytearray()
     while n > 127:
         out.append(n & 0x7F | 0x80)
@@ -332,8 +332,17 @@ def write_tag(tag: int, parts: list[bytes]) -> bytes:
     value = b"".join(parts)
     size = len(value)
     if tag < 128 and size < 128:
-        return _TAG_AND_SIZE(tag, size) + value
+        return _TWO_BYTES(tag, size) + value
     return b"".join((write_uvarint(tag), write_uvarint(size), value))
+
+
+def write_uuids_tag(tag: int, values: Sequence[bytes], field: str) -> bytes:
+    """Encode one tagged field that is an array of uuids; the tag has one byte."""
+    value = write_uuids(values, field)
+    size = len(value) + 1
+    if size < 128:
+        return _THREE_BYTES(tag, size, len(values) + 1) + value
+    return write_tag(tag, [write_uvarint(len(values) + 1), value])
 
 
 def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:

@@ -1,9 +1,9 @@
-"""Readers of structs with arrays, generated at run time for the array lengths that occur.
+"""Readers and writers of structs with arrays, generated at run time for the array lengths that occur.
 
 The partitions of a topic have replica lists of nearly always the same lengths. The bytes of such a struct have one
-fixed format, and a loop generated for exactly that shape reads it a quarter faster than a general one. The source of
-the loop consists of the schema's field names and small integers, never of other data from a peer, and the number of
-shapes is bounded.
+fixed format, and a loop generated for exactly that shape reads or writes it in little more than half the time. The
+source of the loop consists of the schema's field names and small integers, never of other data from a peer, and the
+number of shapes is bounded.
 """
 
 from __future__ import annotations
@@ -12,34 +12,59 @@ from mockraft.wire.primitives import packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from mockraft.wire.message import Struct
 
-    ReadAlike = Callable[[bytes, int, int, list[Struct]], int]
     Field = tuple[Any, ...]
     Shaped = tuple[type[Struct], tuple[Field, ...], tuple[tuple[str, object], ...]]
 
 SHAPES_MAX = 32
-"""Maximum number of shapes of one struct in its table; too large ones have no reader, but a place."""
+"""Maximum number of shapes of one struct that get a reader, and a writer."""
 
 SHAPE_VALUES_MAX = 96
 """Maximum number of values in the arrays of a shape that gets a reader."""
 
 RUN_MIN = 32
-"""Structs read one by one, or following in the array, before a shape gets a reader: making it takes as long as 100."""
+"""Structs met one by one, or following in the array, before a shape gets a function: it takes as long as a hundred."""
 
 RUN_MAX = 64
 """Maximum number of structs read by one call: it copies their bytes, in vain if the first has another shape."""
 
 
-class Shapes(dict):  # type: ignore[type-arg]
-    """Functions by the lengths of a struct's arrays that read structs of this shape.
+class _ByShape(dict):  # type: ignore[type-arg]
+    """Functions by the lengths of a struct's arrays; `last` is that of the last two structs in a row with one shape."""
 
-    `shapes[lengths](data, offset, count, values)` appends at most `count` structs to `values`, stops at the first one
-    with other lengths or tagged fields, and returns the offset after the last one read. `shapes.last` is the function
-    that was used last, the best guess where nothing is known of the lengths.
+    def __init__(self, shaped: Shaped, source: type[_ReaderSource | _WriterSource], last: Callable[..., int]) -> None:
+        self.shaped = shaped
+        self.last = last
+        self.before: tuple[int, ...] | None = None
+        """The shape of the struct before, if `last` was of no use for it."""
+        self._source = source
+        self._widths = [len(field[2][1]) + 1 if field[2:] else 1 for field in shaped[1] if field[1][0] == "["]
+        self._met = 0
+
+    def meet(self, lengths: tuple[int, ...], following: int) -> None:
+        """Note the shape of a struct for which `last` was of no use; so many structs follow in its array."""
+        self._met += 1
+        made = self.get(lengths)
+        if made is None and len(self) < SHAPES_MAX and (self._met > RUN_MIN or following >= RUN_MIN):
+            self._met = 0
+            if sum(length * width for length, width in zip(lengths, self._widths, strict=True)) <= SHAPE_VALUES_MAX:
+                self.last = self[lengths] = self._source(self).compiled(self.shaped, lengths)
+        elif made is not None and lengths == self.before:
+            self.last = made
+        self.before = lengths
+
+
+class Shapes(_ByShape):
+    """Readers by shape, and `writers`.
+
+    `shapes.last(data, offset, count, values)` appends at most `count` structs to `values`, stops at the first one of
+    another shape or with tagged fields, and returns the offset after the last one read.
+    `shapes.writers.last(values, start, parts)` appends the bytes of structs from `start` on to `parts`, stops in the
+    same way, and returns the index of the first one not written.
     """
 
     def __init__(self, decoded: type[Struct], fields: tuple[Field, ...], constants: tuple[tuple[str, object], ...]):
@@ -48,63 +73,71 @@ class Shapes(dict):  # type: ignore[type-arg]
         An array of values has `[]` before the letter, one of structs of fixed fields `[]` and as a third element what
         describes the struct: its class, fields and constants.
         """
-        self.shaped = decoded, fields, constants
-        self._widths = [len(field[2][1]) + 1 if field[2:] else 1 for field in fields if field[1][0] == "["]
-        self._met = 0
-        self.last: ReadAlike = read_none
-
-    def __missing__(self, lengths: tuple[int, ...]) -> ReadAlike:
-        if len(self) >= SHAPES_MAX:
-            return read_none
-        if sum(length * width for length, width in zip(lengths, self._widths, strict=True)) > SHAPE_VALUES_MAX:
-            self[lengths] = read_none
-            return read_none
-        return self._first
-
-    def _first(self, d: bytes, o: int, count: int, values: list[Struct]) -> int:
-        """Generate the reader for the shape of the struct just read, if enough were read or follow."""
-        self._met += 1
-        if self._met <= RUN_MIN and count < RUN_MIN:
-            return o
-        self._met = 0
-        last = values[-1]
-        lengths = tuple(len(getattr(last, name)) for name, letter, *_ in self.shaped[1] if letter[0] == "[")
-        source = _Source()
-        source.struct(self.shaped, iter(lengths))
-        made = self[lengths] = source.compiled(self)
-        return made(d, o, count, values)
+        super().__init__((decoded, fields, constants), _ReaderSource, _read_none)
+        self.writers = _ByShape(self.shaped, _WriterSource, _write_none)
 
 
-def read_none(d: bytes, o: int, count: int, values: list[Struct]) -> int:
-    """Read nothing: there is no reader for the shape."""
+def _read_none(d: bytes, o: int, count: int, values: list[Struct]) -> int:
     return o
 
 
-class _Source:
-    """The source of the reader of one shape: names of the unpacked values, tests and stores, one struct each."""
+def _write_none(values: Sequence[Struct], start: int, parts: list[bytes]) -> int:
+    return start
 
-    def __init__(self) -> None:
-        self._scope: dict[str, object] = {}
+
+class _Source:
+    """The source of a function for one shape: the format of its bytes, their values, tests and statements."""
+
+    def __init__(self, table: _ByShape) -> None:
+        self._scope: dict[str, object] = {"table": table}
         self._letters = ""
-        self._names: list[str] = []
+        self._values: list[str] = []
         self._tests: list[str] = []
-        self._stores: list[str] = []
+        self._lines: list[str] = []
+
+    def _function(self, lines: list[str]) -> Callable[..., int]:
+        struct = packed(self._letters)
+        scope = {**self._scope, "iterate": struct.iter_unpack, "pack": struct.pack}
+        exec("\n".join(lines), scope)
+        return scope["alike"]  # type: ignore[return-value]
 
     def _value(self, letter: str) -> str:
-        self._letters += letter
-        self._names.append(f"v{len(self._names)}")
-        return self._names[-1]
+        return self._add(letter, f"v{len(self._values)}")
 
-    def struct(self, shaped: Shaped, lengths: Iterator[int]) -> str:
-        """Add a struct whose arrays have these lengths; return the name of its variable."""
+    def _add(self, letter: str, value: str) -> str:
+        self._letters += letter
+        self._values.append(value)
+        return value
+
+
+class _ReaderSource(_Source):
+    def compiled(self, shaped: Shaped, lengths: tuple[int, ...]) -> Callable[..., int]:
+        """Return the reader of structs whose arrays have these lengths."""
+        self._struct(shaped, iter(lengths))
+        size = packed(self._letters).size
+        lines = [
+            "def alike(d, o, count, values):",
+            "    start = len(values)",
+            f"    end = o + {size} * min(count, (len(d) - o) // {size}, {RUN_MAX})",
+            f"    for {', '.join(self._values)} in iterate(d[o:end]):",
+            f"        if {' or '.join(self._tests)}: break",
+            *(f"        {line}" for line in self._lines),
+            "        values.append(e0)",
+            "    read = len(values) - start",
+            "    if read: table.before = None",
+            f"    return o + {size} * read",
+        ]
+        return self._function(lines)
+
+    def _struct(self, shaped: Shaped, lengths: Iterator[int]) -> str:
         decoded, fields, constants = shaped
-        var = f"e{len(self._names)}"
+        var = f"e{len(self._values)}"
         self._scope[decoded.__name__] = decoded
-        self._stores.append(f"{var} = {decoded.__name__}()")
+        self._lines.append(f"{var} = {decoded.__name__}()")
         for name, letter, *nested in fields:
-            self._stores.append(f"{var}.{name} = {self._field(letter, nested, lengths)}")
-        self._stores += [f"{var}.{name} = {value!r}" for name, value in constants]
-        self._stores.append(f"{var}.unknown_tagged_fields = ()")
+            self._lines.append(f"{var}.{name} = {self._field(letter, nested, lengths)}")
+        self._lines += [f"{var}.{name} = {value!r}" for name, value in constants]
+        self._lines.append(f"{var}.unknown_tagged_fields = ()")
         self._tests.append(self._value("B"))
         return var
 
@@ -113,22 +146,40 @@ class _Source:
             return self._value(letter)
         length = next(lengths)
         self._tests.append(f"{self._value('B')} != {length + 1}")
-        values = [self.struct(nested[0], lengths) if nested else self._value(letter[2:]) for _ in range(length)]
+        values = [self._struct(nested[0], lengths) if nested else self._value(letter[2:]) for _ in range(length)]
         return f"[{', '.join(values)}]"
 
-    def compiled(self, shapes: Shapes) -> ReadAlike:
-        struct = packed(self._letters)
+
+class _WriterSource(_Source):
+    def compiled(self, shaped: Shaped, lengths: tuple[int, ...]) -> Callable[..., int]:
+        """Return the writer of structs whose arrays have these lengths."""
+        self._struct(shaped, iter(lengths))
         lines = [
-            "def read_alike(d, o, count, values):",
-            "    start = len(values)",
-            f"    end = o + {struct.size} * min(count, (len(d) - o) // {struct.size}, {RUN_MAX})",
-            f"    for {', '.join(self._names)} in iterate(d[o:end]):",
-            f"        if {' or '.join(self._tests)}: return o + {struct.size} * (len(values) - start)",
-            *(f"        {store}" for store in self._stores),
-            "        values.append(e0)",
-            "    shapes.last = read_alike",
-            "    return end",
+            "def alike(values, start, parts):",
+            "    before = len(parts)",
+            "    try:",
+            f"        for e0 in values[start : start + {RUN_MAX}]:",
+            *(f"            {line}" for line in self._lines),
+            f"            if {' or '.join(self._tests)}: break",
+            f"            parts.append(pack({', '.join(self._values)}))",
+            "    except (TypeError, ValueError):",
+            "        pass  # an array of another length, or none at all: for the general writer",
+            "    written = len(parts) - before",
+            "    if written: table.before = None",
+            "    return start + written",
         ]
-        scope = {**self._scope, "iterate": struct.iter_unpack, "shapes": shapes}
-        exec("\n".join(lines), scope)
-        return scope["read_alike"]  # type: ignore[return-value]
+        return self._function(lines)
+
+    def _struct(self, shaped: Shaped, lengths: Iterator[int]) -> str:
+        var = f"e{len(self._letters)}"
+        for name, letter, *nested in shaped[1]:
+            if letter[0] != "[":
+                self._add(letter, f"{var}.{name}")
+                continue
+            length = next(lengths)
+            self._add("B", f"{length + 1}")
+            elements = [self._struct(nested[0], lengths) if nested else self._value(letter[2:]) for _ in range(length)]
+            self._lines.append(f"({''.join(f'{element}, ' for element in elements)}) = {var}.{name}")
+        self._tests.append(f"{var}.unknown_tagged_fields")
+        self._letters += "x"
+        return var

@@ -74,13 +74,13 @@ def write_uvarint(n):
     return UVARINTS[n]
 
 
-def write_uuids(values, field):
-    return b"".join(values)
-
-
 def write_tag(tag, parts):
     value = b"".join(parts)
     return bytes((tag, len(value))) + value
+
+
+def write_uuids_tag(tag, values, field):
+    return write_tag(tag, [UVARINTS[len(values) + 1], *values])
 
 
 def write_tags(unknown):

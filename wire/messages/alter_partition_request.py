@@ -196,8 +196,10 @@ def _read_v2(d, o, s):
             if n:
                 if s: s(n)
                 c4 = n
-                if s is None: o = _shapes_0.last(d, o, n, l3)
                 while len(l3) < c4:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c4 - len(l3), l3)
+                        if len(l3) == c4: break
                     e5 = _PartitionData()
                     e5.new_isr_with_epochs = []
                     e5.partition_index, e5.leader_epoch, n = unpack_iiB(d, o)
@@ -220,7 +222,7 @@ def _read_v2(d, o, s):
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    if s is None: o = _shapes_0[len(e5.new_isr),](d, o, c4 - len(l3), l3)
+                    if s is None: _shapes_0.meet((len(e5.new_isr),), c4 - len(l3))
             t = d[o]
             o += 1
             if t:
@@ -260,8 +262,10 @@ def _read_v3(d, o, s):
             if n:
                 if s: s(n)
                 c4 = n
-                if s is None: o = _shapes_1.last(d, o, n, l3)
                 while len(l3) < c4:
+                    if s is None:
+                        o = _shapes_1.last(d, o, c4 - len(l3), l3)
+                        if len(l3) == c4: break
                     e5 = _PartitionData()
                     e5.new_isr = []
                     e5.partition_index, e5.leader_epoch, n = unpack_iiB(d, o)
@@ -300,7 +304,7 @@ def _read_v3(d, o, s):
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    if s is None: o = _shapes_1[len(e5.new_isr_with_epochs),](d, o, c4 - len(l3), l3)
+                    if s is None: _shapes_1.meet((len(e5.new_isr_with_epochs),), c4 - len(l3))
             t = d[o]
             o += 1
             if t:

@@ -172,8 +172,10 @@ def _read_v2(d, o, s):
             if n:
                 if s: s(n)
                 c4 = n
-                if s is None: o = _shapes_0.last(d, o, n, l3)
                 while len(l3) < c4:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c4 - len(l3), l3)
+                        if len(l3) == c4: break
                     e5 = _PartitionData()
                     e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
                     o += 15
@@ -195,7 +197,7 @@ def _read_v2(d, o, s):
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    if s is None: o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
+                    if s is None: _shapes_0.meet((len(e5.isr),), c4 - len(l3))
             t = d[o]
             o += 1
             if t:
@@ -229,19 +231,25 @@ def _write_v2(m):
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            l5 = e4.isr
-            n = len(l5) + 1
+        i5 = 0
+        while i5 < len(l3):
+            i5 = _shapes_0.writers.last(l3, i5, r)
+            if i5 == len(l3): break
+            e4 = l3[i5]
+            i5 += 1
+            l6 = e4.isr
+            n = len(l6) + 1
             if n < 128:
                 r.append(pack_ihiiB(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, n))
             else:
                 r.append(pack_ihii(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch) + write_uvarint(n))
-            if l5:
-                r.append(pack_all_i[len(l5)](*l5))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(pack_bix(e4.leader_recovery_state, e4.partition_epoch))
+            _shapes_0.writers.meet((len(e4.isr),), len(l3) - i5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -187,11 +187,17 @@ def _read_v0(d, o, s):
                 o += 5
             if 0 < n < 128:
                 e5.salt = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e5.salt = d[o + 2:(o := o + n + 1)]
             else:
                 e5.salt, o = compact_bytes(d, o + 1, n, "Salt")
             n = d[o]
             if 0 < n < 128:
                 e5.salted_password = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e5.salted_password = d[o + 2:(o := o + n + 1)]
             else:
                 e5.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
             t = d[o]

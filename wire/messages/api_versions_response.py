@@ -484,7 +484,7 @@ def _write_v3(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a3, m.unknown_tagged_fields)
         else:
-            r[a3] = write_uvarint(len(r) - a3 - 1)
+            r[a3] = UVARINTS[len(r) - a3 - 1]
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)

@@ -172,8 +172,10 @@ def _read_v0(d, o, s):
             if n:
                 if s: s(n)
                 c4 = n
-                if s is None: o = _shapes_0.last(d, o, n, l3)
                 while len(l3) < c4:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c4 - len(l3), l3)
+                        if len(l3) == c4: break
                     e5 = _TopicData()
                     e5.topic_id, n = unpack_UB(d, o)
                     o += 17
@@ -211,7 +213,7 @@ def _read_v0(d, o, s):
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    if s is None: o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+                    if s is None: _shapes_0.meet((len(e5.partitions),), c4 - len(l3))
             t = d[o]
             o += 1
             if t:

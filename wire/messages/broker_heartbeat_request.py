@@ -22,10 +22,8 @@ from mockraft.wire.primitives import (
     short_arrays,
     tag_count,
     tag_header,
-    write_tag,
     write_tags,
-    write_uuids,
-    write_uvarint,
+    write_uuids_tag,
     wrong_tag_size,
 )
 
@@ -265,19 +263,11 @@ def _write_v1(m):
     a1 = len(r)
     r.append(b"\0")
     if m.offline_log_dirs:
-        r2 = []
-        l3 = m.offline_log_dirs
-        n = len(l3) + 1
-        if n < 128:
-            r2.append(UVARINTS[n])
-        else:
-            r2.append(write_uvarint(n))
-        r2.append(write_uuids(l3, "OfflineLogDirs"))
-        r.append(write_tag(0, r2))
+        r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -289,33 +279,13 @@ def _write_v2(m):
     a1 = len(r)
     r.append(b"\0")
     if m.offline_log_dirs:
-        r2 = []
-        l3 = m.offline_log_dirs
-        n = len(l3) + 1
-        if n < 128:
-            r2.append(UVARINTS[n])
-        else:
-            r2.append(write_uvarint(n))
-        r2.append(write_uuids(l3, "OfflineLogDirs"))
-        r.append(write_tag(0, r2))
+        r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
     if m.cordoned_log_dirs is not None:
-        r4 = []
-        l5 = m.cordoned_log_dirs
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
-        if n < 128:
-            r4.append(UVARINTS[n])
-        else:
-            r4.append(write_uvarint(n))
-        r4.append(write_uuids(l5, "CordonedLogDirs"))
-        r.append(write_tag(1, r4))
+        r.append(write_uuids_tag(1, m.cordoned_log_dirs, "CordonedLogDirs"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 

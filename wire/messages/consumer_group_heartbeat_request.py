@@ -209,8 +209,10 @@ def _read_v0(d, o, s):
         if n:
             if s: s(n)
             c7 = n
-            if s is None: o = _shapes_0.last(d, o, n, l6)
             while len(l6) < c7:
+                if s is None:
+                    o = _shapes_0.last(d, o, c7 - len(l6), l6)
+                    if len(l6) == c7: break
                 e8 = _TopicPartitions()
                 e8.topic_id, n = unpack_UB(d, o)
                 o += 17
@@ -232,7 +234,7 @@ def _read_v0(d, o, s):
                 else:
                     e8.unknown_tagged_fields = ()
                 l6.append(e8)
-                if s is None: o = _shapes_0[len(e8.partitions),](d, o, c7 - len(l6), l6)
+                if s is None: _shapes_0.meet((len(e8.partitions),), c7 - len(l6))
     t = d[o]
     o += 1
     if t:
@@ -320,8 +322,10 @@ def _read_v1(d, o, s):
         if n:
             if s: s(n)
             c7 = n
-            if s is None: o = _shapes_0.last(d, o, n, l6)
             while len(l6) < c7:
+                if s is None:
+                    o = _shapes_0.last(d, o, c7 - len(l6), l6)
+                    if len(l6) == c7: break
                 e8 = _TopicPartitions()
                 e8.topic_id, n = unpack_UB(d, o)
                 o += 17
@@ -343,7 +347,7 @@ def _read_v1(d, o, s):
                 else:
                     e8.unknown_tagged_fields = ()
                 l6.append(e8)
-                if s is None: o = _shapes_0[len(e8.partitions),](d, o, c7 - len(l6), l6)
+                if s is None: _shapes_0.meet((len(e8.partitions),), c7 - len(l6))
     t = d[o]
     o += 1
     if t:

@@ -234,8 +234,10 @@ def _read_v2(d, o, s):
                 if n:
                     if s: s(n)
                     c5 = n
-                    if s is None: o = _shapes_0.last(d, o, n, l4)
                     while len(l4) < c5:
+                        if s is None:
+                            o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                            if len(l4) == c5: break
                         e6 = _CreatePartitionsAssignment()
                         n = d[o]
                         o += 1
@@ -257,7 +259,7 @@ def _read_v2(d, o, s):
                         else:
                             e6.unknown_tagged_fields = ()
                         l4.append(e6)
-                        if s is None: o = _shapes_0[len(e6.broker_ids),](d, o, c5 - len(l4), l4)
+                        if s is None: _shapes_0.meet((len(e6.broker_ids),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:
@@ -333,19 +335,25 @@ def _write_v2(m):
             r.append(pack_iB(e2.count, n))
         else:
             r.append(pack_i(e2.count) + write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.broker_ids
-            n = len(l6) + 1
+        i6 = 0
+        while i6 < len(l4):
+            i6 = _shapes_0.writers.last(l4, i6, r)
+            if i6 == len(l4): break
+            e5 = l4[i6]
+            i6 += 1
+            l7 = e5.broker_ids
+            n = len(l7) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e5.broker_ids),), len(l4) - i6)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -288,8 +288,10 @@ def _read_v5(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_0.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _CreatableReplicaAssignment()
                     e6.partition_index, n = unpack_iB(d, o)
                     o += 5
@@ -311,7 +313,7 @@ def _read_v5(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_0[len(e6.broker_ids),](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_0.meet((len(e6.broker_ids),), c5 - len(l4))
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -429,47 +431,53 @@ def _write_v5(m):
             r.append(pack_ihB(e2.num_partitions, e2.replication_factor, n))
         else:
             r.append(pack_ih(e2.num_partitions, e2.replication_factor) + write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.broker_ids
-            n = len(l6) + 1
+        i6 = 0
+        while i6 < len(l4):
+            i6 = _shapes_0.writers.last(l4, i6, r)
+            if i6 == len(l4): break
+            e5 = l4[i6]
+            i6 += 1
+            l7 = e5.broker_ids
+            n = len(l7) + 1
             if n < 128:
                 r.append(pack_iB(e5.partition_index, n))
             else:
                 r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l7 = e2.configs
-        n = len(l7) + 1
+            _shapes_0.writers.meet((len(e5.broker_ids),), len(l4) - i6)
+        l8 = e2.configs
+        n = len(l8) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.name.encode()
-            n = len(b9) + 1
+        for e9 in l8:
+            b10 = e9.name.encode()
+            n = len(b10) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_string_length(n, "Name"))
-            r.append(b9)
-            b10 = e8.value
-            if b10 is None:
+            r.append(b10)
+            b11 = e9.value
+            if b11 is None:
                 n = 0
-                b10 = b""
+                b11 = b""
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
+                b11 = b11.encode()
+                n = len(b11) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_string_length(n, "Value"))
-            r.append(b10)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+            r.append(b11)
+            if e9.unknown_tagged_fields:
+                r.append(write_tags(e9.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

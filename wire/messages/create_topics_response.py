@@ -504,7 +504,7 @@ def _write_v5(m):
             if e2.unknown_tagged_fields:
                 merge_tags(r, a9, e2.unknown_tagged_fields)
             else:
-                r[a9] = write_uvarint(len(r) - a9 - 1)
+                r[a9] = UVARINTS[len(r) - a9 - 1]
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -586,7 +586,7 @@ def _write_v7(m):
             if e2.unknown_tagged_fields:
                 merge_tags(r, a9, e2.unknown_tagged_fields)
             else:
-                r[a9] = write_uvarint(len(r) - a9 - 1)
+                r[a9] = UVARINTS[len(r) - a9 - 1]
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

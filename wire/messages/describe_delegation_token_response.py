@@ -269,6 +269,9 @@ def _read_v2(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e2.hmac = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e2.hmac = d[o + 2:(o := o + n + 1)]
             else:
                 e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
             n = d[o]
@@ -359,6 +362,9 @@ def _read_v3(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e2.hmac = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e2.hmac = d[o + 2:(o := o + n + 1)]
             else:
                 e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
             n = d[o]

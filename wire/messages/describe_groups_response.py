@@ -602,11 +602,17 @@ def _read_v5(d, o, s):
                     n = d[o]
                     if 0 < n < 128:
                         e8.member_metadata = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e8.member_metadata = d[o + 2:(o := o + n + 1)]
                     else:
                         e8.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
                     n = d[o]
                     if 0 < n < 128:
                         e8.member_assignment = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e8.member_assignment = d[o + 2:(o := o + n + 1)]
                     else:
                         e8.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
                     t = d[o]
@@ -711,11 +717,17 @@ def _read_v6(d, o, s):
                     n = d[o]
                     if 0 < n < 128:
                         e8.member_metadata = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e8.member_metadata = d[o + 2:(o := o + n + 1)]
                     else:
                         e8.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
                     n = d[o]
                     if 0 < n < 128:
                         e8.member_assignment = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e8.member_assignment = d[o + 2:(o := o + n + 1)]
                     else:
                         e8.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
                     t = d[o]

@@ -270,8 +270,10 @@ def _read_v0(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_0.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _PartitionData()
                     e6.error_message = ""
                     e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n = unpack_ihiiqB(d, o)
@@ -351,7 +353,7 @@ def _read_v0(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_0[len(e6.current_voters), len(e6.observers)](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_0.meet((len(e6.current_voters),len(e6.observers),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:
@@ -398,8 +400,10 @@ def _read_v1(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_1.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_1.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _PartitionData()
                     e6.error_message = ""
                     e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n = unpack_ihiiqB(d, o)
@@ -475,7 +479,7 @@ def _read_v1(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_1[len(e6.current_voters), len(e6.observers)](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_1.meet((len(e6.current_voters),len(e6.observers),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:

@@ -295,8 +295,10 @@ def _read_v1(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_0.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _PartitionData()
                     e6.preferred_successors = []
                     e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_iiiB(d, o)
@@ -335,7 +337,7 @@ def _read_v1(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_0[len(e6.preferred_candidates),](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_0.meet((len(e6.preferred_candidates),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:

@@ -86,6 +86,9 @@ def _read_v0(d, o, s):
     n = d[o]
     if 0 < n < 128:
         m.request_data = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.request_data = d[o + 2:(o := o + n + 1)]
     else:
         m.request_data, o = compact_bytes(d, o + 1, n, "RequestData")
     n = d[o]
@@ -94,11 +97,17 @@ def _read_v0(d, o, s):
     elif n == 0:
         m.request_principal = None
         o += 1
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.request_principal = d[o + 2:(o := o + n + 1)]
     else:
         m.request_principal, o = nullable_compact_bytes(d, o + 1, n, "RequestPrincipal")
     n = d[o]
     if 0 < n < 128:
         m.client_host_address = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.client_host_address = d[o + 2:(o := o + n + 1)]
     else:
         m.client_host_address, o = compact_bytes(d, o + 1, n, "ClientHostAddress")
     t = d[o]

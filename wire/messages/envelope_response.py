@@ -87,6 +87,9 @@ def _read_v0(d, o, s):
     elif n == 0:
         m.response_data = None
         o += 1
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.response_data = d[o + 2:(o := o + n + 1)]
     else:
         m.response_data, o = nullable_compact_bytes(d, o + 1, n, "ResponseData")
     m.error_code, t = unpack_hB(d, o)

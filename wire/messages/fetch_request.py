@@ -883,8 +883,10 @@ def _read_v13(d, o, s):
     if n:
         if s: s(n)
         c3 = n
-        if s is None: o = _shapes_0.last(d, o, n, l2)
         while len(l2) < c3:
+            if s is None:
+                o = _shapes_0.last(d, o, c3 - len(l2), l2)
+                if len(l2) == c3: break
             e4 = _FetchTopic()
             e4.topic = ""
             e4.topic_id, n = unpack_UB(d, o)
@@ -949,7 +951,7 @@ def _read_v13(d, o, s):
             else:
                 e4.unknown_tagged_fields = ()
             l2.append(e4)
-            if s is None: o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
+            if s is None: _shapes_0.meet((len(e4.partitions),), c3 - len(l2))
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -960,8 +962,10 @@ def _read_v13(d, o, s):
     if n:
         if s: s(n)
         c18 = n
-        if s is None: o = _shapes_1.last(d, o, n, l17)
         while len(l17) < c18:
+            if s is None:
+                o = _shapes_1.last(d, o, c18 - len(l17), l17)
+                if len(l17) == c18: break
             e19 = _ForgottenTopic()
             e19.topic = ""
             e19.topic_id, n = unpack_UB(d, o)
@@ -984,7 +988,7 @@ def _read_v13(d, o, s):
             else:
                 e19.unknown_tagged_fields = ()
             l17.append(e19)
-            if s is None: o = _shapes_1[len(e19.partitions),](d, o, c18 - len(l17), l17)
+            if s is None: _shapes_1.meet((len(e19.partitions),), c18 - len(l17))
     k20 = d[o]
     m.cluster_id = None
     if 0 < k20 < 128:
@@ -1040,8 +1044,10 @@ def _read_v15(d, o, s):
     if n:
         if s: s(n)
         c2 = n
-        if s is None: o = _shapes_0.last(d, o, n, l1)
         while len(l1) < c2:
+            if s is None:
+                o = _shapes_0.last(d, o, c2 - len(l1), l1)
+                if len(l1) == c2: break
             e3 = _FetchTopic()
             e3.topic = ""
             e3.topic_id, n = unpack_UB(d, o)
@@ -1106,7 +1112,7 @@ def _read_v15(d, o, s):
             else:
                 e3.unknown_tagged_fields = ()
             l1.append(e3)
-            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
+            if s is None: _shapes_0.meet((len(e3.partitions),), c2 - len(l1))
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1117,8 +1123,10 @@ def _read_v15(d, o, s):
     if n:
         if s: s(n)
         c17 = n
-        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
+            if s is None:
+                o = _shapes_1.last(d, o, c17 - len(l16), l16)
+                if len(l16) == c17: break
             e18 = _ForgottenTopic()
             e18.topic = ""
             e18.topic_id, n = unpack_UB(d, o)
@@ -1141,7 +1149,7 @@ def _read_v15(d, o, s):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None: _shapes_1.meet((len(e18.partitions),), c17 - len(l16))
     k19 = d[o]
     m.cluster_id = None
     m.replica_state = e20 = _ReplicaState()
@@ -1209,8 +1217,10 @@ def _read_v17(d, o, s):
     if n:
         if s: s(n)
         c2 = n
-        if s is None: o = _shapes_2.last(d, o, n, l1)
         while len(l1) < c2:
+            if s is None:
+                o = _shapes_2.last(d, o, c2 - len(l1), l1)
+                if len(l1) == c2: break
             e3 = _FetchTopic()
             e3.topic = ""
             e3.topic_id, n = unpack_UB(d, o)
@@ -1278,7 +1288,7 @@ def _read_v17(d, o, s):
             else:
                 e3.unknown_tagged_fields = ()
             l1.append(e3)
-            if s is None: o = _shapes_2[len(e3.partitions),](d, o, c2 - len(l1), l1)
+            if s is None: _shapes_2.meet((len(e3.partitions),), c2 - len(l1))
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1289,8 +1299,10 @@ def _read_v17(d, o, s):
     if n:
         if s: s(n)
         c17 = n
-        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
+            if s is None:
+                o = _shapes_1.last(d, o, c17 - len(l16), l16)
+                if len(l16) == c17: break
             e18 = _ForgottenTopic()
             e18.topic = ""
             e18.topic_id, n = unpack_UB(d, o)
@@ -1313,7 +1325,7 @@ def _read_v17(d, o, s):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None: _shapes_1.meet((len(e18.partitions),), c17 - len(l16))
     k19 = d[o]
     m.cluster_id = None
     m.replica_state = e20 = _ReplicaState()
@@ -1381,8 +1393,10 @@ def _read_v18(d, o, s):
     if n:
         if s: s(n)
         c2 = n
-        if s is None: o = _shapes_0.last(d, o, n, l1)
         while len(l1) < c2:
+            if s is None:
+                o = _shapes_0.last(d, o, c2 - len(l1), l1)
+                if len(l1) == c2: break
             e3 = _FetchTopic()
             e3.topic = ""
             e3.topic_id, n = unpack_UB(d, o)
@@ -1453,7 +1467,7 @@ def _read_v18(d, o, s):
             else:
                 e3.unknown_tagged_fields = ()
             l1.append(e3)
-            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
+            if s is None: _shapes_0.meet((len(e3.partitions),), c2 - len(l1))
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1464,8 +1478,10 @@ def _read_v18(d, o, s):
     if n:
         if s: s(n)
         c17 = n
-        if s is None: o = _shapes_1.last(d, o, n, l16)
         while len(l16) < c17:
+            if s is None:
+                o = _shapes_1.last(d, o, c17 - len(l16), l16)
+                if len(l16) == c17: break
             e18 = _ForgottenTopic()
             e18.topic = ""
             e18.topic_id, n = unpack_UB(d, o)
@@ -1488,7 +1504,7 @@ def _read_v18(d, o, s):
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            if s is None: o = _shapes_1[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None: _shapes_1.meet((len(e18.partitions),), c17 - len(l16))
     k19 = d[o]
     m.cluster_id = None
     m.replica_state = e20 = _ReplicaState()
@@ -1823,7 +1839,7 @@ def _write_v12(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a11, m.unknown_tagged_fields)
         else:
-            r[a11] = write_uvarint(len(r) - a11 - 1)
+            r[a11] = UVARINTS[len(r) - a11 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -1906,7 +1922,7 @@ def _write_v13(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = UVARINTS[len(r) - a9 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -1997,7 +2013,7 @@ def _write_v15(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = UVARINTS[len(r) - a9 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -2034,7 +2050,7 @@ def _write_v17(m):
                 if e4.unknown_tagged_fields:
                     merge_tags(r, a5, e4.unknown_tagged_fields)
                 else:
-                    r[a5] = write_uvarint(len(r) - a5 - 1)
+                    r[a5] = UVARINTS[len(r) - a5 - 1]
             else:
                 r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
         if e2.unknown_tagged_fields:
@@ -2098,7 +2114,7 @@ def _write_v17(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a10, m.unknown_tagged_fields)
         else:
-            r[a10] = write_uvarint(len(r) - a10 - 1)
+            r[a10] = UVARINTS[len(r) - a10 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -2137,7 +2153,7 @@ def _write_v18(m):
                 if e4.unknown_tagged_fields:
                     merge_tags(r, a5, e4.unknown_tagged_fields)
                 else:
-                    r[a5] = write_uvarint(len(r) - a5 - 1)
+                    r[a5] = UVARINTS[len(r) - a5 - 1]
             else:
                 r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
         if e2.unknown_tagged_fields:
@@ -2201,7 +2217,7 @@ def _write_v18(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a10, m.unknown_tagged_fields)
         else:
-            r[a10] = write_uvarint(len(r) - a10 - 1)
+            r[a10] = UVARINTS[len(r) - a10 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

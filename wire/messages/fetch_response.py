@@ -728,6 +728,9 @@ def _read_v12(d, o, s):
                     elif n == 0:
                         e5.records = None
                         o += 1
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e5.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e5.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     e5.diverging_epoch = e11 = _EpochEndOffset()
@@ -890,6 +893,9 @@ def _read_v13(d, o, s):
                     elif n == 0:
                         e4.records = None
                         o += 1
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e4.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     e4.diverging_epoch = e10 = _EpochEndOffset()
@@ -1051,6 +1057,9 @@ def _read_v16(d, o, s):
                     elif n == 0:
                         e4.records = None
                         o += 1
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e4.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     e4.diverging_epoch = e10 = _EpochEndOffset()
@@ -1476,7 +1485,7 @@ def _write_v12(m):
                 if e5.unknown_tagged_fields:
                     merge_tags(r, a9, e5.unknown_tagged_fields)
                 else:
-                    r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a9] = UVARINTS[len(r) - a9 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1566,7 +1575,7 @@ def _write_v13(m):
                 if e4.unknown_tagged_fields:
                     merge_tags(r, a8, e4.unknown_tagged_fields)
                 else:
-                    r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = UVARINTS[len(r) - a8 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1654,7 +1663,7 @@ def _write_v16(m):
                 if e4.unknown_tagged_fields:
                     merge_tags(r, a8, e4.unknown_tagged_fields)
                 else:
-                    r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = UVARINTS[len(r) - a8 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1700,7 +1709,7 @@ def _write_v16(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a15, m.unknown_tagged_fields)
         else:
-            r[a15] = write_uvarint(len(r) - a15 - 1)
+            r[a15] = UVARINTS[len(r) - a15 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

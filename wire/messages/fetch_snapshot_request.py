@@ -436,7 +436,7 @@ def _write_v0(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a7, m.unknown_tagged_fields)
         else:
-            r[a7] = write_uvarint(len(r) - a7 - 1)
+            r[a7] = UVARINTS[len(r) - a7 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -481,7 +481,7 @@ def _write_v1(m):
                 if e5.unknown_tagged_fields:
                     merge_tags(r, a7, e5.unknown_tagged_fields)
                 else:
-                    r[a7] = write_uvarint(len(r) - a7 - 1)
+                    r[a7] = UVARINTS[len(r) - a7 - 1]
             else:
                 r.append(pack_qx(e5.position))
         if e2.unknown_tagged_fields:
@@ -509,7 +509,7 @@ def _write_v1(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a8, m.unknown_tagged_fields)
         else:
-            r[a8] = write_uvarint(len(r) - a8 - 1)
+            r[a8] = UVARINTS[len(r) - a8 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

@@ -264,6 +264,9 @@ def _read_v0(d, o, s):
                     o += 16
                     if 0 < n < 128:
                         e5.unaligned_records = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e5.unaligned_records = d[o + 2:(o := o + n + 1)]
                     else:
                         e5.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
                     e5.current_leader = e7 = _LeaderIdAndEpoch()
@@ -373,6 +376,9 @@ def _read_v1(d, o, s):
                     o += 16
                     if 0 < n < 128:
                         e5.unaligned_records = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e5.unaligned_records = d[o + 2:(o := o + n + 1)]
                     else:
                         e5.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
                     e5.current_leader = e7 = _LeaderIdAndEpoch()
@@ -521,7 +527,7 @@ def _write_v0(m):
                 if e5.unknown_tagged_fields:
                     merge_tags(r, a8, e5.unknown_tagged_fields)
                 else:
-                    r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = UVARINTS[len(r) - a8 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -584,7 +590,7 @@ def _write_v1(m):
                 if e5.unknown_tagged_fields:
                     merge_tags(r, a8, e5.unknown_tagged_fields)
                 else:
-                    r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = UVARINTS[len(r) - a8 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -618,7 +624,7 @@ def _write_v1(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a11, m.unknown_tagged_fields)
         else:
-            r[a11] = write_uvarint(len(r) - a11 - 1)
+            r[a11] = UVARINTS[len(r) - a11 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

@@ -343,6 +343,9 @@ def _read_v6(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e5.metadata = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e5.metadata = d[o + 2:(o := o + n + 1)]
             else:
                 e5.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]
@@ -408,6 +411,9 @@ def _read_v8(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e5.metadata = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e5.metadata = d[o + 2:(o := o + n + 1)]
             else:
                 e5.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
             t = d[o]

@@ -178,8 +178,10 @@ def _read_v0(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_0.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _OngoingPartitionReassignment()
                     e6.partition_index, n = unpack_iB(d, o)
                     o += 5
@@ -227,7 +229,7 @@ def _read_v0(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_0[len(e6.replicas), len(e6.adding_replicas), len(e6.removing_replicas)](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_0.meet((len(e6.replicas),len(e6.adding_replicas),len(e6.removing_replicas),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:
@@ -278,24 +280,21 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            l7 = e6.replicas
-            n = len(l7) + 1
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_0.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.replicas
+            n = len(l8) + 1
             if n < 128:
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            l8 = e6.adding_replicas
-            n = len(l8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l8:
                 r.append(pack_all_i[len(l8)](*l8))
-            l9 = e6.removing_replicas
+            l9 = e6.adding_replicas
             n = len(l9) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -303,10 +302,19 @@ def _write_v0(m):
                 r.append(write_uvarint(n))
             if l9:
                 r.append(pack_all_i[len(l9)](*l9))
+            l10 = e6.removing_replicas
+            n = len(l10) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e6.replicas),len(e6.adding_replicas),len(e6.removing_replicas),), len(l5) - i7)
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

@@ -1000,8 +1000,10 @@ def _read_v9(d, o, s):
             if n:
                 if s: s(n)
                 c8 = n
-                if s is None: o = _shapes_0.last(d, o, n, l7)
                 while len(l7) < c8:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c8 - len(l7), l7)
+                        if len(l7) == c8: break
                     e9 = _MetadataResponsePartition()
                     e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
@@ -1049,7 +1051,7 @@ def _read_v9(d, o, s):
                     else:
                         e9.unknown_tagged_fields = ()
                     l7.append(e9)
-                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+                    if s is None: _shapes_0.meet((len(e9.replica_nodes),len(e9.isr_nodes),len(e9.offline_replicas),), c8 - len(l7))
             e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -1141,8 +1143,10 @@ def _read_v10(d, o, s):
             if n:
                 if s: s(n)
                 c8 = n
-                if s is None: o = _shapes_0.last(d, o, n, l7)
                 while len(l7) < c8:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c8 - len(l7), l7)
+                        if len(l7) == c8: break
                     e9 = _MetadataResponsePartition()
                     e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
@@ -1190,7 +1194,7 @@ def _read_v10(d, o, s):
                     else:
                         e9.unknown_tagged_fields = ()
                     l7.append(e9)
-                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+                    if s is None: _shapes_0.meet((len(e9.replica_nodes),len(e9.isr_nodes),len(e9.offline_replicas),), c8 - len(l7))
             e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -1283,8 +1287,10 @@ def _read_v11(d, o, s):
             if n:
                 if s: s(n)
                 c8 = n
-                if s is None: o = _shapes_0.last(d, o, n, l7)
                 while len(l7) < c8:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c8 - len(l7), l7)
+                        if len(l7) == c8: break
                     e9 = _MetadataResponsePartition()
                     e9.error_code, e9.partition_index, e9.leader_id, e9.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
@@ -1332,7 +1338,7 @@ def _read_v11(d, o, s):
                     else:
                         e9.unknown_tagged_fields = ()
                     l7.append(e9)
-                    if s is None: o = _shapes_0[len(e9.replica_nodes), len(e9.isr_nodes), len(e9.offline_replicas)](d, o, c8 - len(l7), l7)
+                    if s is None: _shapes_0.meet((len(e9.replica_nodes),len(e9.isr_nodes),len(e9.offline_replicas),), c8 - len(l7))
             e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -1426,8 +1432,10 @@ def _read_v12(d, o, s):
             if n:
                 if s: s(n)
                 c7 = n
-                if s is None: o = _shapes_0.last(d, o, n, l6)
                 while len(l6) < c7:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c7 - len(l6), l6)
+                        if len(l6) == c7: break
                     e8 = _MetadataResponsePartition()
                     e8.error_code, e8.partition_index, e8.leader_id, e8.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
@@ -1475,7 +1483,7 @@ def _read_v12(d, o, s):
                     else:
                         e8.unknown_tagged_fields = ()
                     l6.append(e8)
-                    if s is None: o = _shapes_0[len(e8.replica_nodes), len(e8.isr_nodes), len(e8.offline_replicas)](d, o, c7 - len(l6), l6)
+                    if s is None: _shapes_0.meet((len(e8.replica_nodes),len(e8.isr_nodes),len(e8.offline_replicas),), c7 - len(l6))
             e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -1568,8 +1576,10 @@ def _read_v13(d, o, s):
             if n:
                 if s: s(n)
                 c7 = n
-                if s is None: o = _shapes_0.last(d, o, n, l6)
                 while len(l6) < c7:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c7 - len(l6), l6)
+                        if len(l6) == c7: break
                     e8 = _MetadataResponsePartition()
                     e8.error_code, e8.partition_index, e8.leader_id, e8.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
@@ -1617,7 +1627,7 @@ def _read_v13(d, o, s):
                     else:
                         e8.unknown_tagged_fields = ()
                     l6.append(e8)
-                    if s is None: o = _shapes_0[len(e8.replica_nodes), len(e8.isr_nodes), len(e8.offline_replicas)](d, o, c7 - len(l6), l6)
+                    if s is None: _shapes_0.meet((len(e8.replica_nodes),len(e8.isr_nodes),len(e8.offline_replicas),), c7 - len(l6))
             e5.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
@@ -2140,24 +2150,21 @@ def _write_v9(m):
             r.append(pack_oB(e7.is_internal, n))
         else:
             r.append(pack_o(e7.is_internal) + write_uvarint(n))
-        for e10 in l9:
-            l11 = e10.replica_nodes
-            n = len(l11) + 1
+        i11 = 0
+        while i11 < len(l9):
+            i11 = _shapes_0.writers.last(l9, i11, r)
+            if i11 == len(l9): break
+            e10 = l9[i11]
+            i11 += 1
+            l12 = e10.replica_nodes
+            n = len(l12) + 1
             if n < 128:
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l11:
-                r.append(pack_all_i[len(l11)](*l11))
-            l12 = e10.isr_nodes
-            n = len(l12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.offline_replicas
+            l13 = e10.isr_nodes
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -2165,10 +2172,19 @@ def _write_v9(m):
                 r.append(write_uvarint(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            l14 = e10.offline_replicas
+            n = len(l14) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l14:
+                r.append(pack_all_i[len(l14)](*l14))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
         if e7.unknown_tagged_fields:
             r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
         else:
@@ -2246,24 +2262,21 @@ def _write_v10(m):
             r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
         else:
             r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        for e10 in l9:
-            l11 = e10.replica_nodes
-            n = len(l11) + 1
+        i11 = 0
+        while i11 < len(l9):
+            i11 = _shapes_0.writers.last(l9, i11, r)
+            if i11 == len(l9): break
+            e10 = l9[i11]
+            i11 += 1
+            l12 = e10.replica_nodes
+            n = len(l12) + 1
             if n < 128:
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l11:
-                r.append(pack_all_i[len(l11)](*l11))
-            l12 = e10.isr_nodes
-            n = len(l12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.offline_replicas
+            l13 = e10.isr_nodes
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -2271,10 +2284,19 @@ def _write_v10(m):
                 r.append(write_uvarint(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            l14 = e10.offline_replicas
+            n = len(l14) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l14:
+                r.append(pack_all_i[len(l14)](*l14))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
         if e7.unknown_tagged_fields:
             r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
         else:
@@ -2354,24 +2376,21 @@ def _write_v11(m):
             r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
         else:
             r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        for e10 in l9:
-            l11 = e10.replica_nodes
-            n = len(l11) + 1
+        i11 = 0
+        while i11 < len(l9):
+            i11 = _shapes_0.writers.last(l9, i11, r)
+            if i11 == len(l9): break
+            e10 = l9[i11]
+            i11 += 1
+            l12 = e10.replica_nodes
+            n = len(l12) + 1
             if n < 128:
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l11:
-                r.append(pack_all_i[len(l11)](*l11))
-            l12 = e10.isr_nodes
-            n = len(l12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.offline_replicas
+            l13 = e10.isr_nodes
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -2379,10 +2398,19 @@ def _write_v11(m):
                 r.append(write_uvarint(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            l14 = e10.offline_replicas
+            n = len(l14) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l14:
+                r.append(pack_all_i[len(l14)](*l14))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
         if e7.unknown_tagged_fields:
             r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
         else:
@@ -2467,24 +2495,21 @@ def _write_v12(m):
             r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
         else:
             r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        for e10 in l9:
-            l11 = e10.replica_nodes
-            n = len(l11) + 1
+        i11 = 0
+        while i11 < len(l9):
+            i11 = _shapes_0.writers.last(l9, i11, r)
+            if i11 == len(l9): break
+            e10 = l9[i11]
+            i11 += 1
+            l12 = e10.replica_nodes
+            n = len(l12) + 1
             if n < 128:
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l11:
-                r.append(pack_all_i[len(l11)](*l11))
-            l12 = e10.isr_nodes
-            n = len(l12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.offline_replicas
+            l13 = e10.isr_nodes
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -2492,10 +2517,19 @@ def _write_v12(m):
                 r.append(write_uvarint(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            l14 = e10.offline_replicas
+            n = len(l14) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l14:
+                r.append(pack_all_i[len(l14)](*l14))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
         if e7.unknown_tagged_fields:
             r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
         else:
@@ -2580,24 +2614,21 @@ def _write_v13(m):
             r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
         else:
             r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        for e10 in l9:
-            l11 = e10.replica_nodes
-            n = len(l11) + 1
+        i11 = 0
+        while i11 < len(l9):
+            i11 = _shapes_0.writers.last(l9, i11, r)
+            if i11 == len(l9): break
+            e10 = l9[i11]
+            i11 += 1
+            l12 = e10.replica_nodes
+            n = len(l12) + 1
             if n < 128:
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l11:
-                r.append(pack_all_i[len(l11)](*l11))
-            l12 = e10.isr_nodes
-            n = len(l12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.offline_replicas
+            l13 = e10.isr_nodes
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
@@ -2605,10 +2636,19 @@ def _write_v13(m):
                 r.append(write_uvarint(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            l14 = e10.offline_replicas
+            n = len(l14) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l14:
+                r.append(pack_all_i[len(l14)](*l14))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
         if e7.unknown_tagged_fields:
             r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
         else:

@@ -583,8 +583,10 @@ def _read_v10(d, o, s):
                 if n:
                     if s: s(n)
                     c5 = n
-                    if s is None: o = _shapes_0.last(d, o, n, l4)
                     while len(l4) < c5:
+                        if s is None:
+                            o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                            if len(l4) == c5: break
                         e6 = _OffsetFetchRequestTopics()
                         e6.name = ""
                         e6.topic_id, n = unpack_UB(d, o)
@@ -607,7 +609,7 @@ def _read_v10(d, o, s):
                         else:
                             e6.unknown_tagged_fields = ()
                         l4.append(e6)
-                        if s is None: o = _shapes_0[len(e6.partition_indexes),](d, o, c5 - len(l4), l4)
+                        if s is None: _shapes_0.meet((len(e6.partition_indexes),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:

@@ -249,6 +249,9 @@ def _read_v9(d, o, s):
                     elif n == 0:
                         e5.records = None
                         o += 1
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e5.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e5.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     t = d[o]
@@ -314,6 +317,9 @@ def _read_v13(d, o, s):
                     elif n == 0:
                         e4.records = None
                         o += 1
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e4.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
                     t = d[o]

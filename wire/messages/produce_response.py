@@ -1173,7 +1173,7 @@ def _write_v10(m):
                 if e5.unknown_tagged_fields:
                     merge_tags(r, a10, e5.unknown_tagged_fields)
                 else:
-                    r[a10] = write_uvarint(len(r) - a10 - 1)
+                    r[a10] = UVARINTS[len(r) - a10 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1220,7 +1220,7 @@ def _write_v10(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a13, m.unknown_tagged_fields)
         else:
-            r[a13] = write_uvarint(len(r) - a13 - 1)
+            r[a13] = UVARINTS[len(r) - a13 - 1]
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
@@ -1293,7 +1293,7 @@ def _write_v13(m):
                 if e4.unknown_tagged_fields:
                     merge_tags(r, a9, e4.unknown_tagged_fields)
                 else:
-                    r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a9] = UVARINTS[len(r) - a9 - 1]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1340,7 +1340,7 @@ def _write_v13(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a12, m.unknown_tagged_fields)
         else:
-            r[a12] = write_uvarint(len(r) - a12 - 1)
+            r[a12] = UVARINTS[len(r) - a12 - 1]
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)

@@ -95,6 +95,9 @@ def _read_v0(d, o, s):
     o += 22
     if 0 < n < 128:
         m.metrics = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.metrics = d[o + 2:(o := o + n + 1)]
     else:
         m.metrics, o = compact_bytes(d, o + 1, n, "Metrics")
     t = d[o]

@@ -149,8 +149,10 @@ def _read_v0(d, o, s):
     if n:
         if s: s(n)
         c3 = n
-        if s is None: o = _shapes_0.last(d, o, n, l2)
         while len(l2) < c3:
+            if s is None:
+                o = _shapes_0.last(d, o, c3 - len(l2), l2)
+                if len(l2) == c3: break
             e4 = _ReadStateSummaryData()
             e4.topic_id, n = unpack_UB(d, o)
             o += 17
@@ -188,7 +190,7 @@ def _read_v0(d, o, s):
             else:
                 e4.unknown_tagged_fields = ()
             l2.append(e4)
-            if s is None: o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
+            if s is None: _shapes_0.meet((len(e4.partitions),), c3 - len(l2))
     t = d[o]
     o += 1
     if t:

@@ -106,6 +106,9 @@ def _read_v2(d, o, s):
     n = d[o]
     if 0 < n < 128:
         m.hmac = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.hmac = d[o + 2:(o := o + n + 1)]
     else:
         m.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
     m.renew_period_ms, t = unpack_qB(d, o)

@@ -98,6 +98,9 @@ def _read_v2(d, o, s):
     n = d[o]
     if 0 < n < 128:
         m.auth_bytes = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.auth_bytes = d[o + 2:(o := o + n + 1)]
     else:
         m.auth_bytes, o = compact_bytes(d, o + 1, n, "AuthBytes")
     t = d[o]

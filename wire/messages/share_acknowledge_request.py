@@ -223,8 +223,10 @@ def _read_v1(d, o, s):
                     if n:
                         if s: s(n)
                         c6 = n
-                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
+                            if s is None:
+                                o = _shapes_0.last(d, o, c6 - len(l5), l5)
+                                if len(l5) == c6: break
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
@@ -246,7 +248,7 @@ def _read_v1(d, o, s):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: _shapes_0.meet((len(e7.acknowledge_types),), c6 - len(l5))
                     t = d[o]
                     o += 1
                     if t:
@@ -320,8 +322,10 @@ def _read_v2(d, o, s):
                     if n:
                         if s: s(n)
                         c6 = n
-                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
+                            if s is None:
+                                o = _shapes_0.last(d, o, c6 - len(l5), l5)
+                                if len(l5) == c6: break
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
@@ -343,7 +347,7 @@ def _read_v2(d, o, s):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: _shapes_0.meet((len(e7.acknowledge_types),), c6 - len(l5))
                     t = d[o]
                     o += 1
                     if t:
@@ -417,19 +421,25 @@ def _write_v1(m):
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            for e8 in l7:
-                l9 = e8.acknowledge_types
-                n = len(l9) + 1
+            i9 = 0
+            while i9 < len(l7):
+                i9 = _shapes_0.writers.last(l7, i9, r)
+                if i9 == len(l7): break
+                e8 = l7[i9]
+                i9 += 1
+                l10 = e8.acknowledge_types
+                n = len(l10) + 1
                 if n < 128:
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l9:
-                    r.append(pack_all_b[len(l9)](*l9))
+                if l10:
+                    r.append(pack_all_b[len(l10)](*l10))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
+                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -493,19 +503,25 @@ def _write_v2(m):
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            for e8 in l7:
-                l9 = e8.acknowledge_types
-                n = len(l9) + 1
+            i9 = 0
+            while i9 < len(l7):
+                i9 = _shapes_0.writers.last(l7, i9, r)
+                if i9 == len(l7): break
+                e8 = l7[i9]
+                i9 += 1
+                l10 = e8.acknowledge_types
+                n = len(l10) + 1
                 if n < 128:
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l9:
-                    r.append(pack_all_b[len(l9)](*l9))
+                if l10:
+                    r.append(pack_all_b[len(l10)](*l10))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
+                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:

@@ -267,8 +267,10 @@ def _read_v1(d, o, s):
                     if n:
                         if s: s(n)
                         c6 = n
-                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
+                            if s is None:
+                                o = _shapes_0.last(d, o, c6 - len(l5), l5)
+                                if len(l5) == c6: break
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
@@ -290,7 +292,7 @@ def _read_v1(d, o, s):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: _shapes_0.meet((len(e7.acknowledge_types),), c6 - len(l5))
                     t = d[o]
                     o += 1
                     if t:
@@ -315,8 +317,10 @@ def _read_v1(d, o, s):
     if n:
         if s: s(n)
         c9 = n
-        if s is None: o = _shapes_1.last(d, o, n, l8)
         while len(l8) < c9:
+            if s is None:
+                o = _shapes_1.last(d, o, c9 - len(l8), l8)
+                if len(l8) == c9: break
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
@@ -338,7 +342,7 @@ def _read_v1(d, o, s):
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            if s is None: o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None: _shapes_1.meet((len(e10.partitions),), c9 - len(l8))
     t = d[o]
     o += 1
     if t:
@@ -399,8 +403,10 @@ def _read_v2(d, o, s):
                     if n:
                         if s: s(n)
                         c6 = n
-                        if s is None: o = _shapes_0.last(d, o, n, l5)
                         while len(l5) < c6:
+                            if s is None:
+                                o = _shapes_0.last(d, o, c6 - len(l5), l5)
+                                if len(l5) == c6: break
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
@@ -422,7 +428,7 @@ def _read_v2(d, o, s):
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            if s is None: o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None: _shapes_0.meet((len(e7.acknowledge_types),), c6 - len(l5))
                     t = d[o]
                     o += 1
                     if t:
@@ -447,8 +453,10 @@ def _read_v2(d, o, s):
     if n:
         if s: s(n)
         c9 = n
-        if s is None: o = _shapes_1.last(d, o, n, l8)
         while len(l8) < c9:
+            if s is None:
+                o = _shapes_1.last(d, o, c9 - len(l8), l8)
+                if len(l8) == c9: break
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
@@ -470,7 +478,7 @@ def _read_v2(d, o, s):
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            if s is None: o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None: _shapes_1.meet((len(e10.partitions),), c9 - len(l8))
     t = d[o]
     o += 1
     if t:
@@ -532,19 +540,25 @@ def _write_v1(m):
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            for e8 in l7:
-                l9 = e8.acknowledge_types
-                n = len(l9) + 1
+            i9 = 0
+            while i9 < len(l7):
+                i9 = _shapes_0.writers.last(l7, i9, r)
+                if i9 == len(l7): break
+                e8 = l7[i9]
+                i9 += 1
+                l10 = e8.acknowledge_types
+                n = len(l10) + 1
                 if n < 128:
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l9:
-                    r.append(pack_all_b[len(l9)](*l9))
+                if l10:
+                    r.append(pack_all_b[len(l10)](*l10))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
+                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -553,25 +567,25 @@ def _write_v1(m):
             r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l10 = m.forgotten_topics_data
-    n = len(l10) + 1
+    l11 = m.forgotten_topics_data
+    n = len(l11) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e11 in l10:
-        if len(e11.topic_id) != 16:
+    for e12 in l11:
+        if len(e12.topic_id) != 16:
             raise no_uuid("TopicId")
-        l12 = e11.partitions
-        n = len(l12) + 1
+        l13 = e12.partitions
+        n = len(l13) + 1
         if n < 128:
-            r.append(pack_UB(e11.topic_id, n))
+            r.append(pack_UB(e12.topic_id, n))
         else:
-            r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        if l12:
-            r.append(pack_all_i[len(l12)](*l12))
-        if e11.unknown_tagged_fields:
-            r.append(write_tags(e11.unknown_tagged_fields))
+            r.append(pack_U(e12.topic_id) + write_uvarint(n))
+        if l13:
+            r.append(pack_all_i[len(l13)](*l13))
+        if e12.unknown_tagged_fields:
+            r.append(write_tags(e12.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -631,19 +645,25 @@ def _write_v2(m):
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            for e8 in l7:
-                l9 = e8.acknowledge_types
-                n = len(l9) + 1
+            i9 = 0
+            while i9 < len(l7):
+                i9 = _shapes_0.writers.last(l7, i9, r)
+                if i9 == len(l7): break
+                e8 = l7[i9]
+                i9 += 1
+                l10 = e8.acknowledge_types
+                n = len(l10) + 1
                 if n < 128:
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l9:
-                    r.append(pack_all_b[len(l9)](*l9))
+                if l10:
+                    r.append(pack_all_b[len(l10)](*l10))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
+                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -652,25 +672,25 @@ def _write_v2(m):
             r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l10 = m.forgotten_topics_data
-    n = len(l10) + 1
+    l11 = m.forgotten_topics_data
+    n = len(l11) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e11 in l10:
-        if len(e11.topic_id) != 16:
+    for e12 in l11:
+        if len(e12.topic_id) != 16:
             raise no_uuid("TopicId")
-        l12 = e11.partitions
-        n = len(l12) + 1
+        l13 = e12.partitions
+        n = len(l13) + 1
         if n < 128:
-            r.append(pack_UB(e11.topic_id, n))
+            r.append(pack_UB(e12.topic_id, n))
         else:
-            r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        if l12:
-            r.append(pack_all_i[len(l12)](*l12))
-        if e11.unknown_tagged_fields:
-            r.append(write_tags(e11.unknown_tagged_fields))
+            r.append(pack_U(e12.topic_id) + write_uvarint(n))
+        if l13:
+            r.append(pack_all_i[len(l13)](*l13))
+        if e12.unknown_tagged_fields:
+            r.append(write_tags(e12.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -291,6 +291,9 @@ def _read_v1(d, o, s):
                     n = d[o]
                     if 0 < n < 128:
                         e4.records = d[o + 1:(o := o + n)]
+                    elif n > 127 and 0 < d[o + 1] < 128:
+                        n += (d[o + 1] - 1) * 128
+                        e4.records = d[o + 2:(o := o + n + 1)]
                     else:
                         e4.records, o = compact_bytes(d, o + 1, n, "Records")
                     n = d[o]

@@ -546,8 +546,10 @@ def _read_v0(d, o, s):
                 if n:
                     if s: s(n)
                     c31 = n
-                    if s is None: o = _shapes_0.last(d, o, n, l30)
                     while len(l30) < c31:
+                        if s is None:
+                            o = _shapes_0.last(d, o, c31 - len(l30), l30)
+                            if len(l30) == c31: break
                         e32 = _CopartitionGroup()
                         n = d[o]
                         o += 1
@@ -595,7 +597,7 @@ def _read_v0(d, o, s):
                         else:
                             e32.unknown_tagged_fields = ()
                         l30.append(e32)
-                        if s is None: o = _shapes_0[len(e32.source_topics), len(e32.source_topic_regex), len(e32.repartition_source_topics)](d, o, c31 - len(l30), l30)
+                        if s is None: _shapes_0.meet((len(e32.source_topics),len(e32.source_topic_regex),len(e32.repartition_source_topics),), c31 - len(l30))
                 t = d[o]
                 o += 1
                 if t:
@@ -1041,16 +1043,13 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e33 in l32:
-                l34 = e33.source_topics
-                n = len(l34) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l34:
-                    r.append(pack_all_h[len(l34)](*l34))
-                l35 = e33.source_topic_regex
+            i34 = 0
+            while i34 < len(l32):
+                i34 = _shapes_0.writers.last(l32, i34, r)
+                if i34 == len(l32): break
+                e33 = l32[i34]
+                i34 += 1
+                l35 = e33.source_topics
                 n = len(l35) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
@@ -1058,7 +1057,7 @@ def _write_v0(m):
                     r.append(write_uvarint(n))
                 if l35:
                     r.append(pack_all_h[len(l35)](*l35))
-                l36 = e33.repartition_source_topics
+                l36 = e33.source_topic_regex
                 n = len(l36) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
@@ -1066,10 +1065,19 @@ def _write_v0(m):
                     r.append(write_uvarint(n))
                 if l36:
                     r.append(pack_all_h[len(l36)](*l36))
+                l37 = e33.repartition_source_topics
+                n = len(l37) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l37:
+                    r.append(pack_all_h[len(l37)](*l37))
                 if e33.unknown_tagged_fields:
                     r.append(write_tags(e33.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
+                _shapes_0.writers.meet((len(e33.source_topics),len(e33.source_topic_regex),len(e33.repartition_source_topics),), len(l32) - i34)
             if e7.unknown_tagged_fields:
                 r.append(write_tags(e7.unknown_tagged_fields))
             else:
@@ -1078,196 +1086,196 @@ def _write_v0(m):
             r.append(write_tags(e5.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l37 = m.active_tasks
-    if l37 is None:
+    l38 = m.active_tasks
+    if l38 is None:
         n = 0
-        l37 = ()
+        l38 = ()
     else:
-        n = len(l37) + 1
+        n = len(l38) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e38 in l37:
-        b39 = e38.subtopology_id.encode()
-        n = len(b39) + 1
+    for e39 in l38:
+        b40 = e39.subtopology_id.encode()
+        n = len(b40) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b39)
-        l40 = e38.partitions
-        n = len(l40) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        if l40:
-            r.append(pack_all_i[len(l40)](*l40))
-        if e38.unknown_tagged_fields:
-            r.append(write_tags(e38.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l41 = m.standby_tasks
-    if l41 is None:
-        n = 0
-        l41 = ()
-    else:
+        r.append(b40)
+        l41 = e39.partitions
         n = len(l41) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e42 in l41:
-        b43 = e42.subtopology_id.encode()
-        n = len(b43) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b43)
-        l44 = e42.partitions
-        n = len(l44) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l44:
-            r.append(pack_all_i[len(l44)](*l44))
-        if e42.unknown_tagged_fields:
-            r.append(write_tags(e42.unknown_tagged_fields))
+        if l41:
+            r.append(pack_all_i[len(l41)](*l41))
+        if e39.unknown_tagged_fields:
+            r.append(write_tags(e39.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l45 = m.warmup_tasks
-    if l45 is None:
+    l42 = m.standby_tasks
+    if l42 is None:
         n = 0
-        l45 = ()
+        l42 = ()
     else:
+        n = len(l42) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e43 in l42:
+        b44 = e43.subtopology_id.encode()
+        n = len(b44) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_string_length(n, "SubtopologyId"))
+        r.append(b44)
+        l45 = e43.partitions
         n = len(l45) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e46 in l45:
-        b47 = e46.subtopology_id.encode()
-        n = len(b47) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b47)
-        l48 = e46.partitions
-        n = len(l48) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l48:
-            r.append(pack_all_i[len(l48)](*l48))
-        if e46.unknown_tagged_fields:
-            r.append(write_tags(e46.unknown_tagged_fields))
+        if l45:
+            r.append(pack_all_i[len(l45)](*l45))
+        if e43.unknown_tagged_fields:
+            r.append(write_tags(e43.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b49 = m.process_id
-    if b49 is None:
+    l46 = m.warmup_tasks
+    if l46 is None:
         n = 0
-        b49 = b""
+        l46 = ()
     else:
-        b49 = b49.encode()
-        n = len(b49) + 1
+        n = len(l46) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e47 in l46:
+        b48 = e47.subtopology_id.encode()
+        n = len(b48) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_string_length(n, "SubtopologyId"))
+        r.append(b48)
+        l49 = e47.partitions
+        n = len(l49) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_uvarint(n))
+        if l49:
+            r.append(pack_all_i[len(l49)](*l49))
+        if e47.unknown_tagged_fields:
+            r.append(write_tags(e47.unknown_tagged_fields))
+        else:
+            r.append(b"\0")
+    b50 = m.process_id
+    if b50 is None:
+        n = 0
+        b50 = b""
+    else:
+        b50 = b50.encode()
+        n = len(b50) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_string_length(n, "ProcessId"))
-    r.append(b49)
-    e50 = m.user_endpoint
-    if e50 is None:
+    r.append(b50)
+    e51 = m.user_endpoint
+    if e51 is None:
         r.append(pack_b(-1))
     else:
-        b51 = e50.host.encode()
-        n = len(b51) + 1
+        b52 = e51.host.encode()
+        n = len(b52) + 1
         if n < 128:
             r.append(pack_bB(1, n))
         else:
             r.append(pack_b(1) + write_string_length(n, "Host"))
-        r.append(b51)
-        if e50.unknown_tagged_fields:
-            r.append(pack_H(e50.port) + write_tags(e50.unknown_tagged_fields))
+        r.append(b52)
+        if e51.unknown_tagged_fields:
+            r.append(pack_H(e51.port) + write_tags(e51.unknown_tagged_fields))
         else:
-            r.append(pack_Hx(e50.port))
-    l52 = m.client_tags
-    if l52 is None:
+            r.append(pack_Hx(e51.port))
+    l53 = m.client_tags
+    if l53 is None:
         n = 0
-        l52 = ()
+        l53 = ()
     else:
-        n = len(l52) + 1
+        n = len(l53) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e53 in l52:
-        b54 = e53.key.encode()
-        n = len(b54) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Key"))
-        r.append(b54)
-        b55 = e53.value.encode()
+    for e54 in l53:
+        b55 = e54.key.encode()
         n = len(b55) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
-            r.append(write_string_length(n, "Value"))
+            r.append(write_string_length(n, "Key"))
         r.append(b55)
-        if e53.unknown_tagged_fields:
-            r.append(write_tags(e53.unknown_tagged_fields))
+        b56 = e54.value.encode()
+        n = len(b56) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_string_length(n, "Value"))
+        r.append(b56)
+        if e54.unknown_tagged_fields:
+            r.append(write_tags(e54.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l56 = m.task_offsets
-    if l56 is None:
+    l57 = m.task_offsets
+    if l57 is None:
         n = 0
-        l56 = ()
+        l57 = ()
     else:
-        n = len(l56) + 1
+        n = len(l57) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e57 in l56:
-        b58 = e57.subtopology_id.encode()
-        n = len(b58) + 1
+    for e58 in l57:
+        b59 = e58.subtopology_id.encode()
+        n = len(b59) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b58)
-        if e57.unknown_tagged_fields:
-            r.append(pack_iq(e57.partition, e57.offset) + write_tags(e57.unknown_tagged_fields))
+        r.append(b59)
+        if e58.unknown_tagged_fields:
+            r.append(pack_iq(e58.partition, e58.offset) + write_tags(e58.unknown_tagged_fields))
         else:
-            r.append(pack_iqx(e57.partition, e57.offset))
-    l59 = m.task_end_offsets
-    if l59 is None:
+            r.append(pack_iqx(e58.partition, e58.offset))
+    l60 = m.task_end_offsets
+    if l60 is None:
         n = 0
-        l59 = ()
+        l60 = ()
     else:
-        n = len(l59) + 1
+        n = len(l60) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e60 in l59:
-        b61 = e60.subtopology_id.encode()
-        n = len(b61) + 1
+    for e61 in l60:
+        b62 = e61.subtopology_id.encode()
+        n = len(b62) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b61)
-        if e60.unknown_tagged_fields:
-            r.append(pack_iq(e60.partition, e60.offset) + write_tags(e60.unknown_tagged_fields))
+        r.append(b62)
+        if e61.unknown_tagged_fields:
+            r.append(pack_iq(e61.partition, e61.offset) + write_tags(e61.unknown_tagged_fields))
         else:
-            r.append(pack_iqx(e60.partition, e60.offset))
+            r.append(pack_iqx(e61.partition, e61.offset))
     if m.unknown_tagged_fields:
         r.append(pack_o(m.shutdown_application) + write_tags(m.unknown_tagged_fields))
     else:

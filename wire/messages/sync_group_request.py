@@ -271,6 +271,9 @@ def _read_v4(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e4.assignment = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e4.assignment = d[o + 2:(o := o + n + 1)]
             else:
                 e4.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
             t = d[o]
@@ -347,6 +350,9 @@ def _read_v5(d, o, s):
             n = d[o]
             if 0 < n < 128:
                 e4.assignment = d[o + 1:(o := o + n)]
+            elif n > 127 and 0 < d[o + 1] < 128:
+                n += (d[o + 1] - 1) * 128
+                e4.assignment = d[o + 2:(o := o + n + 1)]
             else:
                 e4.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
             t = d[o]

@@ -130,6 +130,9 @@ def _read_v4(d, o, s):
     o += 6
     if 0 < n < 128:
         m.assignment = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.assignment = d[o + 2:(o := o + n + 1)]
     else:
         m.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
     t = d[o]
@@ -163,6 +166,9 @@ def _read_v5(d, o, s):
     n = d[o]
     if 0 < n < 128:
         m.assignment = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.assignment = d[o + 2:(o := o + n + 1)]
     else:
         m.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
     t = d[o]

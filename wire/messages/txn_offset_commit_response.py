@@ -273,8 +273,10 @@ def _read_v6(d, o, s):
     if n:
         if s: s(n)
         c2 = n
-        if s is None: o = _shapes_0.last(d, o, n, l1)
         while len(l1) < c2:
+            if s is None:
+                o = _shapes_0.last(d, o, c2 - len(l1), l1)
+                if len(l1) == c2: break
             e3 = _TxnOffsetCommitResponseTopic()
             e3.name = ""
             e3.topic_id, n = unpack_UB(d, o)
@@ -313,7 +315,7 @@ def _read_v6(d, o, s):
             else:
                 e3.unknown_tagged_fields = ()
             l1.append(e3)
-            if s is None: o = _shapes_0[len(e3.partitions),](d, o, c2 - len(l1), l1)
+            if s is None: _shapes_0.meet((len(e3.partitions),), c2 - len(l1))
     t = d[o]
     o += 1
     if t:

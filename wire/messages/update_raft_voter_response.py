@@ -10,6 +10,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
+    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_string,
@@ -21,7 +22,6 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tag,
     write_tags,
-    write_uvarint,
     wrong_tag_size,
 )
 
@@ -193,7 +193,7 @@ def _write_v0(m):
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 

@@ -462,7 +462,7 @@ def _write_v1(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            r[a6] = write_uvarint(len(r) - a6 - 1)
+            r[a6] = UVARINTS[len(r) - a6 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

@@ -198,8 +198,10 @@ def _read_v0(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_0.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_0.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _PartitionData()
                     e6.delivery_complete_count = -1
                     e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, n = unpack_iiiqB(d, o)
@@ -240,7 +242,7 @@ def _read_v0(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_0[len(e6.state_batches),](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_0.meet((len(e6.state_batches),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:
@@ -285,8 +287,10 @@ def _read_v1(d, o, s):
             if n:
                 if s: s(n)
                 c5 = n
-                if s is None: o = _shapes_1.last(d, o, n, l4)
                 while len(l4) < c5:
+                    if s is None:
+                        o = _shapes_1.last(d, o, c5 - len(l4), l4)
+                        if len(l4) == c5: break
                     e6 = _PartitionData()
                     e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, e6.delivery_complete_count, n = unpack_iiiqiB(d, o)
                     o += 25
@@ -326,7 +330,7 @@ def _read_v1(d, o, s):
                     else:
                         e6.unknown_tagged_fields = ()
                     l4.append(e6)
-                    if s is None: o = _shapes_1[len(e6.state_batches),](d, o, c5 - len(l4), l4)
+                    if s is None: _shapes_1.meet((len(e6.state_batches),), c5 - len(l4))
             t = d[o]
             o += 1
             if t:
@@ -367,22 +371,28 @@ def _write_v0(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.state_batches
-            n = len(l6) + 1
+        i6 = 0
+        while i6 < len(l4):
+            i6 = _shapes_0.writers.last(l4, i6, r)
+            if i6 == len(l4): break
+            e5 = l4[i6]
+            i6 += 1
+            l7 = e5.state_batches
+            n = len(l7) + 1
             if n < 128:
                 r.append(pack_iiiqB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, n))
             else:
                 r.append(pack_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
+                    r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e5.state_batches),), len(l4) - i6)
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
@@ -418,22 +428,28 @@ def _write_v1(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.state_batches
-            n = len(l6) + 1
+        i6 = 0
+        while i6 < len(l4):
+            i6 = _shapes_1.writers.last(l4, i6, r)
+            if i6 == len(l4): break
+            e5 = l4[i6]
+            i6 += 1
+            l7 = e5.state_batches
+            n = len(l7) + 1
             if n < 128:
                 r.append(pack_iiiqiB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count, n))
             else:
                 r.append(pack_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
+                    r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_1.writers.meet((len(e5.state_batches),), len(l4) - i6)
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

@@ -17,7 +17,6 @@ from mockraft.wire.primitives import (
     tag_header,
     write_string_length,
     write_tag,
-    write_uvarint,
     wrong_tag_size,
 )
 
@@ -138,7 +137,7 @@ def _write_v0(m):
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 

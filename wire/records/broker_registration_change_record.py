@@ -22,9 +22,7 @@ from mockraft.wire.primitives import (
     short_arrays,
     tag_count,
     tag_header,
-    write_tag,
-    write_uuids,
-    write_uvarint,
+    write_uuids_tag,
     wrong_tag_size,
 )
 
@@ -333,7 +331,7 @@ def _write_v0(m):
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -355,7 +353,7 @@ def _write_v1(m):
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -373,19 +371,11 @@ def _write_v2(m):
     if m.in_controlled_shutdown != 0:
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.log_dirs:
-        r2 = []
-        l3 = m.log_dirs
-        n = len(l3) + 1
-        if n < 128:
-            r2.append(UVARINTS[n])
-        else:
-            r2.append(write_uvarint(n))
-        r2.append(write_uuids(l3, "LogDirs"))
-        r.append(write_tag(2, r2))
+        r.append(write_uuids_tag(2, m.log_dirs, "LogDirs"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -401,33 +391,13 @@ def _write_v3(m):
     if m.in_controlled_shutdown != 0:
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.log_dirs:
-        r2 = []
-        l3 = m.log_dirs
-        n = len(l3) + 1
-        if n < 128:
-            r2.append(UVARINTS[n])
-        else:
-            r2.append(write_uvarint(n))
-        r2.append(write_uuids(l3, "LogDirs"))
-        r.append(write_tag(2, r2))
+        r.append(write_uuids_tag(2, m.log_dirs, "LogDirs"))
     if m.cordoned_log_dirs is not None:
-        r4 = []
-        l5 = m.cordoned_log_dirs
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
-        if n < 128:
-            r4.append(UVARINTS[n])
-        else:
-            r4.append(write_uvarint(n))
-        r4.append(write_uuids(l5, "CordonedLogDirs"))
-        r.append(write_tag(3, r4))
+        r.append(write_uuids_tag(3, m.cordoned_log_dirs, "CordonedLogDirs"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 

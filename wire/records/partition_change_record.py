@@ -24,7 +24,7 @@ from mockraft.wire.primitives import (
     tag_count,
     tag_header,
     write_tag,
-    write_uuids,
+    write_uuids_tag,
     write_uvarint,
     wrong_tag_size,
 )
@@ -645,7 +645,7 @@ def _write_v0(m):
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -727,23 +727,11 @@ def _write_v1(m):
     if m.leader_recovery_state != -1:
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
     if m.directories is not None:
-        r10 = []
-        l11 = m.directories
-        if l11 is None:
-            n = 0
-            l11 = ()
-        else:
-            n = len(l11) + 1
-        if n < 128:
-            r10.append(UVARINTS[n])
-        else:
-            r10.append(write_uvarint(n))
-        r10.append(write_uuids(l11, "Directories"))
-        r.append(write_tag(8, r10))
+        r.append(write_uuids_tag(8, m.directories, "Directories"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 
@@ -851,23 +839,11 @@ def _write_v2(m):
             r12.append(pack_all_i[len(l13)](*l13))
         r.append(write_tag(7, r12))
     if m.directories is not None:
-        r14 = []
-        l15 = m.directories
-        if l15 is None:
-            n = 0
-            l15 = ()
-        else:
-            n = len(l15) + 1
-        if n < 128:
-            r14.append(UVARINTS[n])
-        else:
-            r14.append(write_uvarint(n))
-        r14.append(write_uuids(l15, "Directories"))
-        r.append(write_tag(8, r14))
+        r.append(write_uuids_tag(8, m.directories, "Directories"))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
     else:
-        r[a1] = write_uvarint(len(r) - a1 - 1)
+        r[a1] = UVARINTS[len(r) - a1 - 1]
     return b"".join(r)
 
 

@@ -504,7 +504,7 @@ def _write_v0(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a5, m.unknown_tagged_fields)
         else:
-            r[a5] = write_uvarint(len(r) - a5 - 1)
+            r[a5] = UVARINTS[len(r) - a5 - 1]
     else:
         r.append(pack_iiix(m.leader, m.leader_epoch, m.partition_epoch))
     return b"".join(r)
@@ -565,7 +565,7 @@ def _write_v1(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            r[a6] = write_uvarint(len(r) - a6 - 1)
+            r[a6] = UVARINTS[len(r) - a6 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -652,7 +652,7 @@ def _write_v2(m):
         if m.unknown_tagged_fields:
             merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            r[a6] = write_uvarint(len(r) - a6 - 1)
+            r[a6] = UVARINTS[len(r) - a6 - 1]
     else:
         r.append(b"\0")
     return b"".join(r)

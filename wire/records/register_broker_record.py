@@ -29,9 +29,8 @@ from mockraft.wire.primitives import (
     tag_count,
     tag_header,
     write_string_length,
-    write_tag,
     write_tags,
-    write_uuids,
+    write_uuids_tag,
     write_uvarint,
     wrong_tag_size,
 )
@@ -980,19 +979,11 @@ def _write_v3(m):
         a9 = len(r)
         r.append(b"\0")
         if m.log_dirs:
-            r10 = []
-            l11 = m.log_dirs
-            n = len(l11) + 1
-            if n < 128:
-                r10.append(UVARINTS[n])
-            else:
-                r10.append(write_uvarint(n))
-            r10.append(write_uuids(l11, "LogDirs"))
-            r.append(write_tag(0, r10))
+            r.append(write_uuids_tag(0, m.log_dirs, "LogDirs"))
         if m.unknown_tagged_fields:
             merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = UVARINTS[len(r) - a9 - 1]
     else:
         r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
@@ -1062,33 +1053,13 @@ def _write_v4(m):
         a9 = len(r)
         r.append(b"\0")
         if m.log_dirs:
-            r10 = []
-            l11 = m.log_dirs
-            n = len(l11) + 1
-            if n < 128:
-                r10.append(UVARINTS[n])
-            else:
-                r10.append(write_uvarint(n))
-            r10.append(write_uuids(l11, "LogDirs"))
-            r.append(write_tag(0, r10))
+            r.append(write_uuids_tag(0, m.log_dirs, "LogDirs"))
         if m.cordoned_log_dirs is not None:
-            r12 = []
-            l13 = m.cordoned_log_dirs
-            if l13 is None:
-                n = 0
-                l13 = ()
-            else:
-                n = len(l13) + 1
-            if n < 128:
-                r12.append(UVARINTS[n])
-            else:
-                r12.append(write_uvarint(n))
-            r12.append(write_uuids(l13, "CordonedLogDirs"))
-            r.append(write_tag(1, r12))
+            r.append(write_uuids_tag(1, m.cordoned_log_dirs, "CordonedLogDirs"))
         if m.unknown_tagged_fields:
             merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = UVARINTS[len(r) - a9 - 1]
     else:
         r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
     return b"".join(r)

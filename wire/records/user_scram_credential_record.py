@@ -107,16 +107,25 @@ def _read_v0(d, o, s):
         o += 1
     if 0 < n < 128:
         m.salt = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.salt = d[o + 2:(o := o + n + 1)]
     else:
         m.salt, o = compact_bytes(d, o + 1, n, "Salt")
     n = d[o]
     if 0 < n < 128:
         m.stored_key = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.stored_key = d[o + 2:(o := o + n + 1)]
     else:
         m.stored_key, o = compact_bytes(d, o + 1, n, "StoredKey")
     n = d[o]
     if 0 < n < 128:
         m.server_key = d[o + 1:(o := o + n)]
+    elif n > 127 and 0 < d[o + 1] < 128:
+        n += (d[o + 1] - 1) * 128
+        m.server_key = d[o + 2:(o := o + n + 1)]
     else:
         m.server_key, o = compact_bytes(d, o + 1, n, "ServerKey")
     m.iterations, t = unpack_iB(d, o)
