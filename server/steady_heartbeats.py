@@ -36,13 +36,16 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
 HEARTBEAT = api_keys.BROKER_HEARTBEAT.to_bytes(2)
+HEAD, API_KEY, CORRELATION_ID, CLIENT_ID_SIZE = slice(0, 8), slice(4, 6), slice(8, 12), 13
+"""Where a request, with its length, has them; `HEAD` is the length, API key and version."""
 BEFORE_OFFSET_BYTES = 27
 """Bytes before the metadata offset, in every version, without those of the client id: length, header (API key, version,
 correlation id, length of the client id, no tagged fields), broker id and epoch.
 """
 KEPT_FOR_EACH_BROKER, KEPT_AT_LEAST = 2, 64
+"""Number of heartbeats that are remembered, as a client may send those of a broker under many client ids."""
 
-_CORRELATION_ID = Struct(">i")
+_ID = Struct(">i")
 _OFFSET = Struct(">q")
 
 
@@ -117,14 +120,14 @@ class SteadyHeartbeats:
         ):
             return
         data = len(request.frame).to_bytes(4) + request.frame
-        offset_at = BEFORE_OFFSET_BYTES + data[13]
+        offset_at = BEFORE_OFFSET_BYTES + data[CLIENT_ID_SIZE]
         if request.body_offset + 16 != offset_at:  # another header than nearly all requests have
             return
         known = self._known
         if len(known) >= KEPT_FOR_EACH_BROKER * len(controller.heartbeats.brokers) + KEPT_AT_LEAST:
             known.clear()
         known[data[12:offset_at]] = SteadyHeartbeat(
-            head=data[:8],
+            head=data[HEAD],
             tail=data[offset_at + 8 :],
             response_head=response[:4],
             response_tail=response[8:],
@@ -138,11 +141,11 @@ class SteadyHeartbeats:
 
     def answer(self, connection_id: int, data: bytes, now_us: int) -> bytes | None:
         """Return the response to received bytes that are the remembered heartbeat again; None for the long way."""
-        if data[4:6] != HEARTBEAT or len(data) < BEFORE_OFFSET_BYTES:
+        if data[API_KEY] != HEARTBEAT or len(data) < BEFORE_OFFSET_BYTES:
             return None
-        offset_at = BEFORE_OFFSET_BYTES + data[13]
+        offset_at = BEFORE_OFFSET_BYTES + data[CLIENT_ID_SIZE]
         steady = self._known.get(data[12:offset_at])
-        if steady is None or data[:8] != steady.head or data[offset_at + 8 :] != steady.tail:
+        if steady is None or data[HEAD] != steady.head or data[offset_at + 8 :] != steady.tail:
             return None
         connection = self._connections.get(connection_id)
         if (
@@ -172,8 +175,8 @@ class SteadyHeartbeats:
             return None
         controller.sessions.touch(broker_id, registration.broker_epoch, now_us // 1_000)
         controller.heartbeats.touch(broker_id, steady.is_fenced, offset)
-        response = steady.response_head + data[8:12] + steady.response_tail
+        response = steady.response_head + data[CORRELATION_ID] + steady.response_tail
         api_key, api_version, client_id = steady.header
-        header = (api_key, api_version, _CORRELATION_ID.unpack_from(data, 8)[0], client_id)
+        header = (api_key, api_version, _ID.unpack_from(data, CORRELATION_ID.start)[0], client_id)
         self._responses.note_at_once(connection, steady.api, header, data[4:], response, now_us)
         return response
