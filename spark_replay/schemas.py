@@ -82,6 +82,18 @@ MESSAGES = pa.schema(
 JSON as Kafka's converters write it (on Spark optionally a VARIANT).
 """
 
+RECORDS = pa.schema(
+    columns(
+        f"{_INCARNATION}, frame_no int64, ts_last_ns int64",
+        "offset int64, leader_epoch int32, timestamp_ms int64, record string, record_version int16",
+        "error string, body string",
+    )
+)
+"""A row is a record of the metadata log in a Fetch response: `record` is its Kafka name, `body` JSON.
+
+The same record is a row for each frame that carried it; `leader_epoch` and `timestamp_ms` are those of its batch.
+"""
+
 EXCHANGES = pa.schema(
     columns(
         f"{_INCARNATION}, api_key int16, api_version int16, correlation_id int32, client_id string",

@@ -11,17 +11,21 @@ the same verdict. `shape_json` renders the bodies of such frames from a template
 the reference path, so both paths give identical rows; `decode_frames(by_shape=False)` uses the reference path alone.
 
 `typed_table` decodes the frames of one API to typed columns instead of JSON, by shape as well (`typed_columns`).
-`exchange_table` joins requests with responses; `field_columns` extracts single fields without decoding whole messages.
+`record_table` reads the metadata log in Fetch responses. `exchange_table` joins requests with responses;
+`field_columns` extracts single fields without decoding whole messages.
 """
 
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.decoding.field_columns import field_columns
 from mockraft.spark_replay.decoding.message_table import decode_batches, decode_frames
+from mockraft.spark_replay.decoding.record_table import decode_record_batches, decode_records
 from mockraft.spark_replay.decoding.typed_table import decode_typed, decode_typed_batches, typed_schema
 
 __all__ = [
     "decode_batches",
     "decode_frames",
+    "decode_record_batches",
+    "decode_records",
     "decode_typed",
     "decode_typed_batches",
     "field_columns",

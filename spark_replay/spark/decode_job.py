@@ -21,6 +21,8 @@ SCHEMAS = {
     "file_events": FILE_EVENTS,
 }
 TABLES = tuple(SCHEMAS)
+CHOICES = (*TABLES, "records")
+"""The tables that are written by default, and those that are written when asked for."""
 FORMATS = ("parquet", "json")
 
 
@@ -63,13 +65,14 @@ def write_tables(
         "exchanges": lambda: tables.exchanges(
             read_table(spark, written, file_format) if "frames" in only else reassembled().dataframe()
         ),
+        "records": lambda: tables.records_table(frames(), show_secrets=show_secrets),
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
         "file_events": lambda: tables.file_events(spark, captures, **given),
     }
     for api in typed:
         makers[typed_name(api)] = partial(_typed, frames, api, show_secrets)
     rows = {}
-    for name in (*(name for name in TABLES if name in only), *map(typed_name, typed)):
+    for name in (*(name for name in CHOICES if name in only), *map(typed_name, typed)):
         on_table(name)
         rows[name] = _write(makers[name](), out / name, file_format)
     return rows

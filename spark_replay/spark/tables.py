@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
@@ -118,6 +118,19 @@ def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets:
     return WorkerTable(of.select(*FRAMES.names), decode, schema)
 
 
+def records(of: DataFrame, *, show_secrets: bool = False) -> DataFrame:
+    """Return the records of the metadata log in Fetch responses (RECORDS), one row for each frame that carried one."""
+    return records_table(of, show_secrets=show_secrets).dataframe()
+
+
+def records_table(of: DataFrame | WorkerTable, *, show_secrets: bool = False) -> WorkerTable:
+    """Return the table of `records`, to be written as Parquet by the workers."""
+    decode = partial(_metadata_records, show_secrets)
+    if isinstance(of, WorkerTable):
+        return of.then(decode, RECORDS)
+    return WorkerTable(of.select(*FRAMES.names), decode, RECORDS)
+
+
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     """Return requests with their responses (EXCHANGES) of a DataFrame of frames, one row for each pair.
 
@@ -165,6 +178,12 @@ def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> I
     from mockraft.spark_replay.decoding import decode_typed_batches
 
     return decode_typed_batches(batches, api, show_secrets=show_secrets)
+
+
+def _metadata_records(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.decoding import decode_record_batches
+
+    return decode_record_batches(batches, show_secrets=show_secrets)
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

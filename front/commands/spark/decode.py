@@ -18,7 +18,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from mockraft.spark_replay.spark.coverage import Coverage
 
-DECODE = """Decode captures to tables: frames, messages, exchanges, events of connections and of files.
+DECODE = """Decode captures to tables: frames, messages, exchanges, events of connections and of files, records.
 
 Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
 docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
@@ -80,7 +80,7 @@ class DecodeOptions(FrameOptions):
 
     out: str = required(metavar="DIR", help="The folder for the tables.")
     file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
-    tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")
+    tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records.")
     body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
     typed: str | None = option(
         None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
@@ -110,7 +110,7 @@ def decode(options: DecodeOptions) -> None:
     from mockraft.spark_replay.spark.coverage import coverage
 
     out, file_format = local_folder(options.out), options.file_format
-    only = _chosen(options.tables, decode_job.TABLES, "--tables")
+    only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
     typed = _apis(options.typed)
     if typed and options.tables is None:
         only = tuple(name for name in only if name != "messages")
