@@ -19,10 +19,10 @@ def emit_module(spec: MessageSpec) -> str:
     for struct in _in_order(spec):
         emit_struct(classes, spec, struct)
         classes.add("", "")
-    readers = _functions(spec, "_read", "(d, o, s)", ReaderEmitter, code, needs)
+    readers = _functions(spec, "_read", "(d, o, s, w)", ReaderEmitter, code, needs)
     writers = _functions(spec, "_write", "(m)", WriterEmitter, code, needs)
     needs.add_tables(code)
-    code.add(f"_READ: dict[int, Callable[..., tuple[{spec.name}, int]]] = {{{readers}}}")
+    code.add(f"_READ: dict[int, Callable[..., Any]] = {{{readers}}}")
     code.add(f"_WRITE: dict[int, Callable[[{spec.name}], bytes]] = {{{writers}}}")
     emit_fields(code, spec)
     text = classes.text() + code.text()
@@ -82,7 +82,7 @@ def _head(spec: MessageSpec, needs: Needs, more: set[str]) -> str:
         "TYPE_CHECKING = False",
         "if TYPE_CHECKING:",
         "    from collections.abc import Callable, Sequence",
-        "    from typing import ClassVar",
+        "    from typing import Any, ClassVar",
         "",
     )
     if spec.response:

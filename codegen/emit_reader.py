@@ -14,7 +14,8 @@ class ReaderEmitter(FunctionEmitter):
     """Emits the reader of one version.
 
     In the emitted code `d` is the data, `o` the offset, `n` a length as read, `t` the number of tagged fields, and `s`
-    the function that is called with the length of every array before its elements are made, or None.
+    the function that is called with the length of every array before its elements are made, or None. If `w` is true,
+    the message is the whole data, and its end is not returned: a tuple less.
     """
 
     def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
@@ -27,7 +28,11 @@ class ReaderEmitter(FunctionEmitter):
         self._create("m", self._spec.body)
         self._struct("m", self._spec.body)
         self._flush()
-        self._lines.add("return m, o")
+        with self._lines.block("if w:"):
+            self._lines.add("if o == len(d): return m")
+        with self._lines.block("elif o <= len(d):"):
+            self._lines.add("return m, o")
+        self._lines.add(f"raise {self._needs.use('wrong_end')}(o, len(d))")
         return self._lines.text()
 
     def _create(self, target: str, struct: StructSpec) -> None:

@@ -164,13 +164,6 @@ def _local(name: str, error: Exception) -> Any:
     return value
 
 
-def wrong_end(cls: type[Message], version: int, end: int, size: int) -> WireError:
-    """Return the error for a message that does not end where its bytes end."""
-    if end > size:
-        return WireError(f"{cls.__name__} v{version}: the bytes end {end - size} too soon", offset=size)
-    return WireError(f"{cls.__name__} v{version}: {size - end} bytes too many", offset=end)
-
-
 def unwritable(cls: type[Message], version: int, error: Exception) -> WireError:
     """Convert the exception of a generated writer to a WireError."""
     if not cls.min_version <= version <= cls.max_version:

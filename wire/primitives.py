@@ -265,6 +265,13 @@ def wrong_tag_size(field: str, offset: int) -> WireError:
     return WireError("the tagged field's size is not its value's", field=field, offset=offset)
 
 
+def wrong_end(end: int, size: int) -> WireError:
+    """Return the error for a message that does not end where its bytes end."""
+    if end > size:
+        return WireError(f"the bytes end {end - size} too soon", offset=size)
+    return WireError(f"{size - end} bytes too many", offset=end)
+
+
 def misplaced_tag(field: str, offset: int) -> WireError:
     """Return the error for a tag that only other versions of the message know, as in Kafka's generated classes."""
     return WireError("the tag is not valid in this version", field=field, offset=offset)

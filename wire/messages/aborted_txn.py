@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     no_tags,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_qqqq = packed("qqqq").pack
 unpack_qqqq = packed("qqqq").unpack_from
@@ -51,22 +52,18 @@ class AbortedTxn(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AbortedTxn:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AbortedTxn = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AbortedTxn, version, error) from error
-        if end != len(data):
-            raise wrong_end(AbortedTxn, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AbortedTxn, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AbortedTxn, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AbortedTxn, version, error) from error
-        if end > len(data):
-            raise wrong_end(AbortedTxn, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -78,12 +75,16 @@ class AbortedTxn(Message):
 _AbortedTxn = decoded(AbortedTxn)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AbortedTxn()
     m.unknown_tagged_fields = ()
     m.producer_id, m.first_offset, m.last_offset, m.last_stable_offset = unpack_qqqq(d, o)
     o += 32
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -92,7 +93,7 @@ def _write_v0(m):
     return pack_qqqq(m.producer_id, m.first_offset, m.last_offset, m.last_stable_offset)
 
 
-_READ: dict[int, Callable[..., tuple[AbortedTxn, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AbortedTxn], bytes]] = {0: _write_v0}
 
 _FIELDS = (

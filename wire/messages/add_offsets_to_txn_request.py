@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -19,12 +19,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 
@@ -67,22 +68,18 @@ class AddOffsetsToTxnRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddOffsetsToTxnRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AddOffsetsToTxnRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AddOffsetsToTxnRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddOffsetsToTxnRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AddOffsetsToTxnRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AddOffsetsToTxnRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -94,7 +91,7 @@ class AddOffsetsToTxnRequest(Message):
 _AddOffsetsToTxnRequest = decoded(AddOffsetsToTxnRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AddOffsetsToTxnRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -109,10 +106,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("GroupId")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _AddOffsetsToTxnRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -133,7 +134,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -174,7 +179,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AddOffsetsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[AddOffsetsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihx = packed("ihx").pack
@@ -51,22 +52,18 @@ class AddOffsetsToTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddOffsetsToTxnResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AddOffsetsToTxnResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AddOffsetsToTxnResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddOffsetsToTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AddOffsetsToTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AddOffsetsToTxnResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -78,15 +75,19 @@ class AddOffsetsToTxnResponse(Message):
 _AddOffsetsToTxnResponse = decoded(AddOffsetsToTxnResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AddOffsetsToTxnResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
     o += 6
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _AddOffsetsToTxnResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
@@ -94,7 +95,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -111,7 +116,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AddOffsetsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[AddOffsetsToTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 
@@ -132,22 +133,18 @@ class AddPartitionsToTxnRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddPartitionsToTxnRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AddPartitionsToTxnRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AddPartitionsToTxnRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AddPartitionsToTxnRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AddPartitionsToTxnRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -159,7 +156,7 @@ class AddPartitionsToTxnRequest(Message):
 _AddPartitionsToTxnRequest = decoded(AddPartitionsToTxnRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     n, = unpack_h(d, o)
@@ -199,10 +196,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     k1 = d[o]
@@ -254,10 +255,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _AddPartitionsToTxnRequest()
     m.v3_and_below_transactional_id = ""
     m.v3_and_below_producer_id = 0
@@ -330,7 +335,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -466,7 +475,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AddPartitionsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}
 
 _FIELDS = (

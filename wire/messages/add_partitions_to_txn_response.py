@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
@@ -135,22 +136,18 @@ class AddPartitionsToTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AddPartitionsToTxnResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AddPartitionsToTxnResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AddPartitionsToTxnResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AddPartitionsToTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AddPartitionsToTxnResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -162,7 +159,7 @@ class AddPartitionsToTxnResponse(Message):
 _AddPartitionsToTxnResponse = decoded(AddPartitionsToTxnResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -213,10 +210,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -278,10 +279,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _AddPartitionsToTxnResponse()
     m.results_by_topic_v3_and_below = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -365,7 +370,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -492,7 +501,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AddPartitionsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}
 
 _FIELDS = (

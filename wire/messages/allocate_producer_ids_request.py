@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
@@ -52,22 +53,18 @@ class AllocateProducerIdsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AllocateProducerIdsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AllocateProducerIdsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AllocateProducerIdsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AllocateProducerIdsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AllocateProducerIdsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AllocateProducerIdsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -79,7 +76,7 @@ class AllocateProducerIdsRequest(Message):
 _AllocateProducerIdsRequest = decoded(AllocateProducerIdsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AllocateProducerIdsRequest()
     m.broker_id, m.broker_epoch, t = unpack_iqB(d, o)
     o += 13
@@ -87,7 +84,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -98,7 +99,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AllocateProducerIdsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AllocateProducerIdsRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 
@@ -135,22 +136,18 @@ class AlterClientQuotasRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterClientQuotasRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterClientQuotasRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterClientQuotasRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterClientQuotasRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterClientQuotasRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterClientQuotasRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -162,7 +159,7 @@ class AlterClientQuotasRequest(Message):
 _AlterClientQuotasRequest = decoded(AlterClientQuotasRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AlterClientQuotasRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -229,10 +226,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.validate_only, = unpack_o(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _AlterClientQuotasRequest()
     n = d[o]
     o += 1
@@ -314,7 +315,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -429,7 +434,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterClientQuotasRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

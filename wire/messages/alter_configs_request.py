@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
 
@@ -114,22 +115,18 @@ class AlterConfigsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterConfigsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterConfigsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterConfigsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterConfigsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterConfigsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterConfigsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterConfigsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterConfigsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -141,7 +138,7 @@ class AlterConfigsRequest(Message):
 _AlterConfigsRequest = decoded(AlterConfigsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AlterConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -192,10 +189,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.validate_only, = unpack_o(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _AlterConfigsRequest()
     n = d[o]
     o += 1
@@ -258,7 +259,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -355,7 +360,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterConfigsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
 
 _FIELDS = (

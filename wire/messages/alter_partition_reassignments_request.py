@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 
@@ -111,22 +112,18 @@ class AlterPartitionReassignmentsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionReassignmentsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterPartitionReassignmentsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterPartitionReassignmentsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterPartitionReassignmentsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterPartitionReassignmentsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -138,7 +135,7 @@ class AlterPartitionReassignmentsRequest(Message):
 _AlterPartitionReassignmentsRequest = decoded(AlterPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AlterPartitionReassignmentsRequest()
     m.allow_replication_factor_change = True
     m.timeout_ms, n = unpack_iB(d, o)
@@ -204,10 +201,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _AlterPartitionReassignmentsRequest()
     m.timeout_ms, m.allow_replication_factor_change, n = unpack_ioB(d, o)
     o += 6
@@ -272,7 +273,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -377,7 +382,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
@@ -107,22 +108,18 @@ class AlterPartitionReassignmentsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionReassignmentsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterPartitionReassignmentsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterPartitionReassignmentsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterPartitionReassignmentsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterPartitionReassignmentsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -134,7 +131,7 @@ class AlterPartitionReassignmentsResponse(Message):
 _AlterPartitionReassignmentsResponse = decoded(AlterPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AlterPartitionReassignmentsResponse()
     m.allow_replication_factor_change = True
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -202,10 +199,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _AlterPartitionReassignmentsResponse()
     m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, n = unpack_iohB(d, o)
     o += 7
@@ -272,7 +273,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -399,7 +404,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsResponse], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -22,13 +22,14 @@ from mockraft.wire.primitives import (
     short_arrays,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
@@ -146,22 +147,18 @@ class AlterPartitionRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterPartitionRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterPartitionRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterPartitionRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterPartitionRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -173,7 +170,7 @@ class AlterPartitionRequest(Message):
 _AlterPartitionRequest = decoded(AlterPartitionRequest)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -236,10 +233,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -318,7 +319,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -412,7 +417,7 @@ def _write_v3(m):
 
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr_with_epochs", []),))
 _shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr_with_epochs", "[]", (_BrokerState, (("broker_id", "i"), ("broker_epoch", "q"),), ())), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr", []),))
-_READ: dict[int, Callable[..., tuple[AlterPartitionRequest, int]]] = {2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[AlterPartitionRequest], bytes]] = {2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

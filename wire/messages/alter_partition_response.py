@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -21,13 +21,14 @@ from mockraft.wire.primitives import (
     short_arrays,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -122,22 +123,18 @@ class AlterPartitionResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterPartitionResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterPartitionResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterPartitionResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterPartitionResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterPartitionResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -149,7 +146,7 @@ class AlterPartitionResponse(Message):
 _AlterPartitionResponse = decoded(AlterPartitionResponse)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _AlterPartitionResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -211,7 +208,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -262,7 +263,7 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), ())
-_READ: dict[int, Callable[..., tuple[AlterPartitionResponse, int]]] = {2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[AlterPartitionResponse], bytes]] = {2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
@@ -109,22 +110,18 @@ class AlterReplicaLogDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterReplicaLogDirsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterReplicaLogDirsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterReplicaLogDirsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterReplicaLogDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterReplicaLogDirsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterReplicaLogDirsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -136,7 +133,7 @@ class AlterReplicaLogDirsResponse(Message):
 _AlterReplicaLogDirsResponse = decoded(AlterReplicaLogDirsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -185,10 +182,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -248,7 +249,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -313,7 +318,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterReplicaLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterReplicaLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

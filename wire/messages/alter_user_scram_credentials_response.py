@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -83,22 +84,18 @@ class AlterUserScramCredentialsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AlterUserScramCredentialsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AlterUserScramCredentialsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AlterUserScramCredentialsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterUserScramCredentialsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AlterUserScramCredentialsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AlterUserScramCredentialsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -110,7 +107,7 @@ class AlterUserScramCredentialsResponse(Message):
 _AlterUserScramCredentialsResponse = decoded(AlterUserScramCredentialsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AlterUserScramCredentialsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -152,7 +149,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -194,7 +195,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AlterUserScramCredentialsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterUserScramCredentialsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -18,12 +18,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
@@ -61,22 +62,18 @@ class ApiVersionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ApiVersionsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ApiVersionsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ApiVersionsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ApiVersionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ApiVersionsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -88,17 +85,21 @@ class ApiVersionsRequest(Message):
 _ApiVersionsRequest = decoded(ApiVersionsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ApiVersionsRequest()
     m.client_software_name = ""
     m.client_software_version = ""
     m.cluster_id = None
     m.node_id = -1
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ApiVersionsRequest()
     m.cluster_id = None
     m.node_id = -1
@@ -118,10 +119,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _ApiVersionsRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -147,7 +152,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -214,7 +223,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ApiVersionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
 _WRITE: dict[int, Callable[[ApiVersionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -27,13 +27,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_hhh = packed("hhh").iter_unpack
 iterate_hhhB = packed("hhhB").iter_unpack
@@ -160,22 +161,18 @@ class ApiVersionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ApiVersionsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ApiVersionsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ApiVersionsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ApiVersionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ApiVersionsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -187,7 +184,7 @@ class ApiVersionsResponse(Message):
 _ApiVersionsResponse = decoded(ApiVersionsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ApiVersionsResponse()
     m.throttle_time_ms = 0
     m.supported_features = []
@@ -222,10 +219,14 @@ def _read_v0(d, o, s):
                     o += 6
                     l1.append(e6)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ApiVersionsResponse()
     m.supported_features = []
     m.finalized_features_epoch = -1
@@ -261,10 +262,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ApiVersionsResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -386,7 +391,11 @@ def _read_v3(d, o, s):
                     m.unknown_tagged_fields = u7 = []
                 u7.append((t8, d[o:p9]))
                 o = p9
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -490,7 +499,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ApiVersionsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3, 5: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[ApiVersionsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v3, 5: _write_v3}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -19,13 +19,14 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
@@ -127,22 +128,18 @@ class AssignReplicasToDirsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AssignReplicasToDirsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AssignReplicasToDirsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(AssignReplicasToDirsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AssignReplicasToDirsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(AssignReplicasToDirsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -154,7 +151,7 @@ class AssignReplicasToDirsRequest(Message):
 _AssignReplicasToDirsRequest = decoded(AssignReplicasToDirsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AssignReplicasToDirsRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -231,7 +228,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -285,7 +286,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_TopicData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition_index", "i"),), ())),), ())
-_READ: dict[int, Callable[..., tuple[AssignReplicasToDirsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -18,13 +18,14 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
@@ -122,22 +123,18 @@ class AssignReplicasToDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AssignReplicasToDirsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AssignReplicasToDirsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(AssignReplicasToDirsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AssignReplicasToDirsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(AssignReplicasToDirsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -149,7 +146,7 @@ class AssignReplicasToDirsResponse(Message):
 _AssignReplicasToDirsResponse = decoded(AssignReplicasToDirsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AssignReplicasToDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -227,7 +224,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -277,7 +278,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_TopicData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition_index", "i"), ("error_code", "h"),), ())),), ())
-_READ: dict[int, Callable[..., tuple[AssignReplicasToDirsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

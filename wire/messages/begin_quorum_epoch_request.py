@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 
@@ -149,22 +150,18 @@ class BeginQuorumEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BeginQuorumEpochRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BeginQuorumEpochRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(BeginQuorumEpochRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BeginQuorumEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BeginQuorumEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(BeginQuorumEpochRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -176,7 +173,7 @@ class BeginQuorumEpochRequest(Message):
 _BeginQuorumEpochRequest = decoded(BeginQuorumEpochRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BeginQuorumEpochRequest()
     m.voter_id = -1
     m.leader_endpoints = []
@@ -236,10 +233,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _BeginQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -339,7 +340,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -452,7 +457,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BeginQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[BeginQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

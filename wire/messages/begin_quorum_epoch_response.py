@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -28,13 +28,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihii = packed("ihii").iter_unpack
 iterate_ihiiB = packed("ihiiB").iter_unpack
@@ -150,22 +151,18 @@ class BeginQuorumEpochResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BeginQuorumEpochResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BeginQuorumEpochResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(BeginQuorumEpochResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BeginQuorumEpochResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BeginQuorumEpochResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(BeginQuorumEpochResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -177,7 +174,7 @@ class BeginQuorumEpochResponse(Message):
 _BeginQuorumEpochResponse = decoded(BeginQuorumEpochResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BeginQuorumEpochResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hi(d, o)
@@ -229,10 +226,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _BeginQuorumEpochResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -338,7 +339,11 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u11 = []
                 u11.append((t12, d[o:p13]))
                 o = p13
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -431,7 +436,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BeginQuorumEpochResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[BeginQuorumEpochResponse], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

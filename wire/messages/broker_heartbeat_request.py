@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNPACKERS,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     tag_header,
     write_tags,
     write_uuids_tag,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -76,22 +77,18 @@ class BrokerHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BrokerHeartbeatRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(BrokerHeartbeatRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BrokerHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(BrokerHeartbeatRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -103,7 +100,7 @@ class BrokerHeartbeatRequest(Message):
 _BrokerHeartbeatRequest = decoded(BrokerHeartbeatRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -131,10 +128,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _BrokerHeartbeatRequest()
     m.cordoned_log_dirs = None
     m.offline_log_dirs = []
@@ -176,10 +177,14 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -238,7 +243,11 @@ def _read_v2(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -289,7 +298,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BrokerHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[BrokerHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

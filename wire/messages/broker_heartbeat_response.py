@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ihooo = packed("ihooo").pack
 pack_ihooox = packed("ihooox").pack
@@ -55,22 +56,18 @@ class BrokerHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BrokerHeartbeatResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(BrokerHeartbeatResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BrokerHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(BrokerHeartbeatResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -82,7 +79,7 @@ class BrokerHeartbeatResponse(Message):
 _BrokerHeartbeatResponse = decoded(BrokerHeartbeatResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BrokerHeartbeatResponse()
     m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down, t = unpack_ihoooB(d, o)
     o += 10
@@ -90,7 +87,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -101,7 +102,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BrokerHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[BrokerHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}
 
 _FIELDS = (

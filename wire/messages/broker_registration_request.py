@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNPACKERS,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uuids,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
@@ -147,22 +148,18 @@ class BrokerRegistrationRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerRegistrationRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BrokerRegistrationRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(BrokerRegistrationRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BrokerRegistrationRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(BrokerRegistrationRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -174,7 +171,7 @@ class BrokerRegistrationRequest(Message):
 _BrokerRegistrationRequest = decoded(BrokerRegistrationRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BrokerRegistrationRequest()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
@@ -256,10 +253,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _BrokerRegistrationRequest()
     m.log_dirs = []
     m.previous_broker_epoch = -1
@@ -340,10 +341,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _BrokerRegistrationRequest()
     m.previous_broker_epoch = -1
     m.broker_id, k1 = unpack_iB(d, o)
@@ -436,10 +441,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _BrokerRegistrationRequest()
     m.broker_id, k1 = unpack_iB(d, o)
     o += 4
@@ -531,7 +540,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -842,7 +855,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BrokerRegistrationRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -28,13 +28,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
@@ -111,22 +112,18 @@ class ConsumerGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ConsumerGroupHeartbeatRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ConsumerGroupHeartbeatRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ConsumerGroupHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ConsumerGroupHeartbeatRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -138,7 +135,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 _ConsumerGroupHeartbeatRequest = decoded(ConsumerGroupHeartbeatRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ConsumerGroupHeartbeatRequest()
     m.subscribed_topic_regex = None
     k1 = d[o]
@@ -241,10 +238,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ConsumerGroupHeartbeatRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -354,7 +355,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -576,7 +581,7 @@ def _write_v1(m):
 
 
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

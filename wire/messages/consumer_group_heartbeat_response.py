@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -118,22 +119,18 @@ class ConsumerGroupHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerGroupHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ConsumerGroupHeartbeatResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ConsumerGroupHeartbeatResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ConsumerGroupHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ConsumerGroupHeartbeatResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -145,7 +142,7 @@ class ConsumerGroupHeartbeatResponse(Message):
 _ConsumerGroupHeartbeatResponse = decoded(ConsumerGroupHeartbeatResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ConsumerGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -218,7 +215,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -284,7 +285,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

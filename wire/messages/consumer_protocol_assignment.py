@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -17,12 +17,13 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
@@ -76,22 +77,18 @@ class ConsumerProtocolAssignment(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerProtocolAssignment:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ConsumerProtocolAssignment = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolAssignment, version, error) from error
-        if end != len(data):
-            raise wrong_end(ConsumerProtocolAssignment, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolAssignment, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ConsumerProtocolAssignment, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolAssignment, version, error) from error
-        if end > len(data):
-            raise wrong_end(ConsumerProtocolAssignment, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -103,7 +100,7 @@ class ConsumerProtocolAssignment(Message):
 _ConsumerProtocolAssignment = decoded(ConsumerProtocolAssignment)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ConsumerProtocolAssignment()
     n, = unpack_i(d, o)
     o += 4
@@ -142,7 +139,11 @@ def _read_v0(d, o, s):
     else:
         m.user_data = None
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -175,7 +176,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ConsumerProtocolAssignment, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerProtocolAssignment], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v0}
 
 _FIELDS = (

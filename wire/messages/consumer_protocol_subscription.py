@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -17,12 +17,13 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
@@ -84,22 +85,18 @@ class ConsumerProtocolSubscription(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ConsumerProtocolSubscription:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ConsumerProtocolSubscription = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolSubscription, version, error) from error
-        if end != len(data):
-            raise wrong_end(ConsumerProtocolSubscription, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolSubscription, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ConsumerProtocolSubscription, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolSubscription, version, error) from error
-        if end > len(data):
-            raise wrong_end(ConsumerProtocolSubscription, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -111,7 +108,7 @@ class ConsumerProtocolSubscription(Message):
 _ConsumerProtocolSubscription = decoded(ConsumerProtocolSubscription)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ConsumerProtocolSubscription()
     m.owned_partitions = []
     m.generation_id = -1
@@ -140,10 +137,14 @@ def _read_v0(d, o, s):
     else:
         m.user_data = None
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ConsumerProtocolSubscription()
     m.generation_id = -1
     m.rack_id = None
@@ -201,10 +202,14 @@ def _read_v1(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ConsumerProtocolSubscription()
     m.rack_id = None
     n, = unpack_i(d, o)
@@ -263,10 +268,14 @@ def _read_v2(d, o, s):
     m.unknown_tagged_fields = ()
     m.generation_id, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ConsumerProtocolSubscription()
     n, = unpack_i(d, o)
     o += 4
@@ -328,7 +337,11 @@ def _read_v3(d, o, s):
     else:
         m.rack_id = None
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -478,7 +491,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ConsumerProtocolSubscription, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[ConsumerProtocolSubscription], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     no_tags,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 unpack_h = packed("h").unpack_from
@@ -45,22 +46,18 @@ class ControlRecordTypeSchema(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ControlRecordTypeSchema:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ControlRecordTypeSchema = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ControlRecordTypeSchema, version, error) from error
-        if end != len(data):
-            raise wrong_end(ControlRecordTypeSchema, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ControlRecordTypeSchema, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ControlRecordTypeSchema, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ControlRecordTypeSchema, version, error) from error
-        if end > len(data):
-            raise wrong_end(ControlRecordTypeSchema, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -72,12 +69,16 @@ class ControlRecordTypeSchema(Message):
 _ControlRecordTypeSchema = decoded(ControlRecordTypeSchema)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ControlRecordTypeSchema()
     m.unknown_tagged_fields = ()
     m.type, = unpack_h(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -86,7 +87,7 @@ def _write_v0(m):
     return pack_h(m.type)
 
 
-_READ: dict[int, Callable[..., tuple[ControlRecordTypeSchema, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ControlRecordTypeSchema], bytes]] = {0: _write_v0}
 
 _FIELDS = (

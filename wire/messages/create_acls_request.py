@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.create_acls_response import CreateAclsResponse
 
@@ -102,22 +103,18 @@ class CreateAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateAclsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: CreateAclsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(CreateAclsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateAclsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[CreateAclsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(CreateAclsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -129,7 +126,7 @@ class CreateAclsRequest(Message):
 _CreateAclsRequest = decoded(CreateAclsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _CreateAclsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -166,10 +163,14 @@ def _read_v1(d, o, s):
                 o += 2
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _CreateAclsRequest()
     n = d[o]
     o += 1
@@ -216,7 +217,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -286,7 +291,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[CreateAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreateAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
 
@@ -92,22 +93,18 @@ class CreateDelegationTokenRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateDelegationTokenRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: CreateDelegationTokenRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(CreateDelegationTokenRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateDelegationTokenRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[CreateDelegationTokenRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(CreateDelegationTokenRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -119,7 +116,7 @@ class CreateDelegationTokenRequest(Message):
 _CreateDelegationTokenRequest = decoded(CreateDelegationTokenRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -152,10 +149,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.max_lifetime_ms, = unpack_q(d, o)
     o += 8
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -193,10 +194,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _CreateDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:
@@ -248,7 +253,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -373,7 +382,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[CreateDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[CreateDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

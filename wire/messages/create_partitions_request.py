@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -27,13 +27,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
 
@@ -122,22 +123,18 @@ class CreatePartitionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreatePartitionsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: CreatePartitionsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(CreatePartitionsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreatePartitionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[CreatePartitionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(CreatePartitionsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -149,7 +146,7 @@ class CreatePartitionsRequest(Message):
 _CreatePartitionsRequest = decoded(CreatePartitionsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _CreatePartitionsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -198,10 +195,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, m.validate_only = unpack_io(d, o)
     o += 5
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _CreatePartitionsRequest()
     n = d[o]
     o += 1
@@ -273,7 +274,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -366,7 +371,7 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_CreatePartitionsAssignment, (("broker_ids", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[CreatePartitionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreatePartitionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

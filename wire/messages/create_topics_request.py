@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -27,13 +27,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 
@@ -153,22 +154,18 @@ class CreateTopicsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateTopicsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: CreateTopicsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(CreateTopicsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[CreateTopicsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(CreateTopicsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -180,7 +177,7 @@ class CreateTopicsRequest(Message):
 _CreateTopicsRequest = decoded(CreateTopicsRequest)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _CreateTopicsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -255,10 +252,14 @@ def _read_v2(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, m.validate_only = unpack_io(d, o)
     o += 5
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _CreateTopicsRequest()
     n = d[o]
     o += 1
@@ -358,7 +359,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -492,7 +497,7 @@ def _write_v5(m):
 
 
 _shapes_0 = Shapes(_CreatableReplicaAssignment, (("partition_index", "i"), ("broker_ids", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[CreateTopicsRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
 _WRITE: dict[int, Callable[[CreateTopicsRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v5}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -30,13 +30,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_BBh = packed("BBh").pack
 pack_Uh = packed("Uh").pack
@@ -145,22 +146,18 @@ class CreateTopicsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> CreateTopicsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: CreateTopicsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(CreateTopicsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[CreateTopicsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(CreateTopicsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -172,7 +169,7 @@ class CreateTopicsResponse(Message):
 _CreateTopicsResponse = decoded(CreateTopicsResponse)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -206,10 +203,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -306,10 +307,14 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -405,7 +410,11 @@ def _read_v7(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -596,7 +605,7 @@ def _write_v7(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[CreateTopicsResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v7}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v7}
 _WRITE: dict[int, Callable[[CreateTopicsResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v7}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -17,12 +17,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
@@ -56,22 +57,18 @@ class DefaultPrincipalData(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DefaultPrincipalData:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DefaultPrincipalData = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DefaultPrincipalData, version, error) from error
-        if end != len(data):
-            raise wrong_end(DefaultPrincipalData, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DefaultPrincipalData, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DefaultPrincipalData, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DefaultPrincipalData, version, error) from error
-        if end > len(data):
-            raise wrong_end(DefaultPrincipalData, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -83,7 +80,7 @@ class DefaultPrincipalData(Message):
 _DefaultPrincipalData = decoded(DefaultPrincipalData)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DefaultPrincipalData()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -103,7 +100,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -129,7 +130,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DefaultPrincipalData, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DefaultPrincipalData], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.delete_acls_response import DeleteAclsResponse
 
@@ -99,22 +100,18 @@ class DeleteAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteAclsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteAclsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteAclsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteAclsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteAclsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteAclsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteAclsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteAclsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -126,7 +123,7 @@ class DeleteAclsRequest(Message):
 _DeleteAclsRequest = decoded(DeleteAclsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DeleteAclsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -163,10 +160,14 @@ def _read_v1(d, o, s):
                 o += 2
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DeleteAclsRequest()
     n = d[o]
     o += 1
@@ -218,7 +219,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -318,7 +323,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DeleteAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.delete_groups_response import DeleteGroupsResponse
 
@@ -60,22 +61,18 @@ class DeleteGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteGroupsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteGroupsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteGroupsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteGroupsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -87,7 +84,7 @@ class DeleteGroupsRequest(Message):
 _DeleteGroupsRequest = decoded(DeleteGroupsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DeleteGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -107,10 +104,14 @@ def _read_v0(d, o, s):
                 raise null_field("GroupsNames")
             l1.append(v2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DeleteGroupsRequest()
     n = d[o]
     o += 1
@@ -133,7 +134,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -174,7 +179,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DeleteGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -90,22 +91,18 @@ class DeleteGroupsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteGroupsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteGroupsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteGroupsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteGroupsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteGroupsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -117,7 +114,7 @@ class DeleteGroupsResponse(Message):
 _DeleteGroupsResponse = decoded(DeleteGroupsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -143,10 +140,14 @@ def _read_v0(d, o, s):
                 o += 2
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -180,10 +181,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -225,7 +230,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -312,7 +321,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteGroupsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[DeleteGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.delete_records_response import DeleteRecordsResponse
 
@@ -110,22 +111,18 @@ class DeleteRecordsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteRecordsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteRecordsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteRecordsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteRecordsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteRecordsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteRecordsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -137,7 +134,7 @@ class DeleteRecordsRequest(Message):
 _DeleteRecordsRequest = decoded(DeleteRecordsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DeleteRecordsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -188,10 +185,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DeleteRecordsRequest()
     n = d[o]
     o += 1
@@ -251,7 +252,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -317,7 +322,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteRecordsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteRecordsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
 
 _FIELDS = (

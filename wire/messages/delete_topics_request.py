@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
 
@@ -93,22 +94,18 @@ class DeleteTopicsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteTopicsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteTopicsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteTopicsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteTopicsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteTopicsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteTopicsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -120,7 +117,7 @@ class DeleteTopicsRequest(Message):
 _DeleteTopicsRequest = decoded(DeleteTopicsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DeleteTopicsRequest()
     m.topics = []
     n, = unpack_i(d, o)
@@ -143,10 +140,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DeleteTopicsRequest()
     m.topics = []
     n = d[o]
@@ -170,10 +171,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _DeleteTopicsRequest()
     m.topic_names = []
     n = d[o]
@@ -208,7 +213,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -288,7 +297,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteTopicsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v6}
 
 _FIELDS = (

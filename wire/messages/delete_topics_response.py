@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Uh = packed("Uh").pack
 pack_UhB = packed("UhB").pack
@@ -97,22 +98,18 @@ class DeleteTopicsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DeleteTopicsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DeleteTopicsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DeleteTopicsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteTopicsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DeleteTopicsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DeleteTopicsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -124,7 +121,7 @@ class DeleteTopicsResponse(Message):
 _DeleteTopicsResponse = decoded(DeleteTopicsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -151,10 +148,14 @@ def _read_v1(d, o, s):
                 o += 2
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -189,10 +190,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -235,10 +240,14 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -281,7 +290,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -414,7 +427,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DeleteTopicsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5, 6: _write_v6}
 
 _FIELDS = (

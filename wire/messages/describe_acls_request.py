@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -17,12 +17,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
 
@@ -74,22 +75,18 @@ class DescribeAclsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeAclsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeAclsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeAclsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeAclsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeAclsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeAclsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -101,7 +98,7 @@ class DescribeAclsRequest(Message):
 _DescribeAclsRequest = decoded(DescribeAclsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bh(d, o)
     o += 3
@@ -124,10 +121,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.operation, m.permission_type = unpack_bb(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bB(d, o)
     o += 1
@@ -161,7 +162,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -244,7 +249,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

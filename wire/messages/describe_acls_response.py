@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
@@ -131,22 +132,18 @@ class DescribeAclsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeAclsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeAclsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeAclsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeAclsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeAclsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeAclsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -158,7 +155,7 @@ class DescribeAclsResponse(Message):
 _DescribeAclsResponse = decoded(DescribeAclsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
     o += 8
@@ -215,10 +212,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -291,7 +292,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -399,7 +404,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}
 
 _FIELDS = (

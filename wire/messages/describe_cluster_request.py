@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.describe_cluster_response import DescribeClusterResponse
 
@@ -61,22 +62,18 @@ class DescribeClusterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClusterRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeClusterRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeClusterRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClusterRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeClusterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeClusterRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -88,7 +85,7 @@ class DescribeClusterRequest(Message):
 _DescribeClusterRequest = decoded(DescribeClusterRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeClusterRequest()
     m.endpoint_type = 1
     m.include_fenced_brokers = False
@@ -98,10 +95,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeClusterRequest()
     m.include_fenced_brokers = False
     m.include_cluster_authorized_operations, m.endpoint_type, t = unpack_obB(d, o)
@@ -110,10 +111,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeClusterRequest()
     m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers, t = unpack_oboB(d, o)
     o += 4
@@ -121,7 +126,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -154,7 +163,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeClusterRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

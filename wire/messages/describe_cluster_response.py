@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
@@ -107,22 +108,18 @@ class DescribeClusterResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeClusterResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeClusterResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeClusterResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClusterResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeClusterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeClusterResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -134,7 +131,7 @@ class DescribeClusterResponse(Message):
 _DescribeClusterResponse = decoded(DescribeClusterResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeClusterResponse()
     m.endpoint_type = 1
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -195,10 +192,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -259,10 +260,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -322,7 +327,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -505,7 +514,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeClusterResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

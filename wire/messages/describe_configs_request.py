@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse
 
@@ -99,22 +100,18 @@ class DescribeConfigsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeConfigsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeConfigsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeConfigsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeConfigsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeConfigsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -126,7 +123,7 @@ class DescribeConfigsRequest(Message):
 _DescribeConfigsRequest = decoded(DescribeConfigsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeConfigsRequest()
     m.include_documentation = False
     n, = unpack_i(d, o)
@@ -169,10 +166,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.include_synonyms, = unpack_o(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -214,10 +215,14 @@ def _read_v3(d, o, s):
     m.unknown_tagged_fields = ()
     m.include_synonyms, m.include_documentation = unpack_oo(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DescribeConfigsRequest()
     n = d[o]
     o += 1
@@ -267,7 +272,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -377,7 +386,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeConfigsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
@@ -160,22 +161,18 @@ class DescribeConfigsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeConfigsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeConfigsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeConfigsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeConfigsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeConfigsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -187,7 +184,7 @@ class DescribeConfigsResponse(Message):
 _DescribeConfigsResponse = decoded(DescribeConfigsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -272,10 +269,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -364,10 +365,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -479,7 +484,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -732,7 +741,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeConfigsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}
 
 _FIELDS = (

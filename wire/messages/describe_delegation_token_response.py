@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -25,12 +25,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -132,22 +133,18 @@ class DescribeDelegationTokenResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeDelegationTokenResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeDelegationTokenResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeDelegationTokenResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeDelegationTokenResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeDelegationTokenResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeDelegationTokenResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -159,7 +156,7 @@ class DescribeDelegationTokenResponse(Message):
 _DescribeDelegationTokenResponse = decoded(DescribeDelegationTokenResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6
@@ -230,10 +227,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -315,10 +316,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -408,7 +413,11 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -623,7 +632,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[DescribeDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

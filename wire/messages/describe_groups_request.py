@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.describe_groups_response import DescribeGroupsResponse
 
@@ -67,22 +68,18 @@ class DescribeGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeGroupsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeGroupsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeGroupsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeGroupsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -94,7 +91,7 @@ class DescribeGroupsRequest(Message):
 _DescribeGroupsRequest = decoded(DescribeGroupsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeGroupsRequest()
     m.include_authorized_operations = False
     n, = unpack_i(d, o)
@@ -115,10 +112,14 @@ def _read_v0(d, o, s):
                 raise null_field("Groups")
             l1.append(v2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -140,10 +141,14 @@ def _read_v3(d, o, s):
     m.unknown_tagged_fields = ()
     m.include_authorized_operations, = unpack_o(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _DescribeGroupsRequest()
     n = d[o]
     o += 1
@@ -166,7 +171,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -225,7 +234,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5}
 _WRITE: dict[int, Callable[[DescribeGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -25,12 +25,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -131,22 +132,18 @@ class DescribeGroupsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeGroupsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeGroupsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeGroupsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeGroupsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeGroupsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -158,7 +155,7 @@ class DescribeGroupsResponse(Message):
 _DescribeGroupsResponse = decoded(DescribeGroupsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -247,10 +244,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -338,10 +339,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -430,10 +435,14 @@ def _read_v3(d, o, s):
                 o += 4
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -527,10 +536,14 @@ def _read_v4(d, o, s):
                 o += 4
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -635,10 +648,14 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -750,7 +767,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -1222,7 +1243,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeGroupsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DescribeGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v5, 6: _write_v6}
 
 _FIELDS = (

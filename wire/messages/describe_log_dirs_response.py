@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_iqqo = packed("iqqo").iter_unpack
 iterate_iqqoB = packed("iqqoB").iter_unpack
@@ -156,22 +157,18 @@ class DescribeLogDirsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeLogDirsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeLogDirsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeLogDirsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeLogDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeLogDirsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeLogDirsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -183,7 +180,7 @@ class DescribeLogDirsResponse(Message):
 _DescribeLogDirsResponse = decoded(DescribeLogDirsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -258,10 +255,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -351,10 +352,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -443,10 +448,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -533,10 +542,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -622,7 +635,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -883,7 +900,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[DescribeLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4, 5: _write_v5}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_qiiqiqB = packed("qiiqiqB").iter_unpack
 pack_i = packed("i").pack
@@ -135,22 +136,18 @@ class DescribeProducersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeProducersResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeProducersResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeProducersResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeProducersResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeProducersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeProducersResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -162,7 +159,7 @@ class DescribeProducersResponse(Message):
 _DescribeProducersResponse = decoded(DescribeProducersResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeProducersResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -253,7 +250,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -317,7 +318,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeProducersResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeProducersResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_iUqqqB = packed("iUqqqB").iter_unpack
 iterate_iqB = packed("iqB").iter_unpack
@@ -213,22 +214,18 @@ class DescribeQuorumResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeQuorumResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeQuorumResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeQuorumResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeQuorumResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeQuorumResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeQuorumResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -240,7 +237,7 @@ class DescribeQuorumResponse(Message):
 _DescribeQuorumResponse = decoded(DescribeQuorumResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -367,10 +364,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -493,10 +494,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _DescribeQuorumResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -675,7 +680,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -936,7 +945,7 @@ def _write_v2(m):
 
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))),), (("error_message", ""),))
 _shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))),), (("error_message", ""),))
-_READ: dict[int, Callable[..., tuple[DescribeQuorumResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeQuorumResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 
@@ -103,22 +104,18 @@ class DescribeTopicPartitionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTopicPartitionsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeTopicPartitionsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeTopicPartitionsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTopicPartitionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeTopicPartitionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeTopicPartitionsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -130,7 +127,7 @@ class DescribeTopicPartitionsRequest(Message):
 _DescribeTopicPartitionsRequest = decoded(DescribeTopicPartitionsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeTopicPartitionsRequest()
     n = d[o]
     o += 1
@@ -180,7 +177,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -225,7 +226,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Uo = packed("Uo").pack
 pack_UoB = packed("UoB").pack
@@ -164,22 +165,18 @@ class DescribeTopicPartitionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTopicPartitionsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeTopicPartitionsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeTopicPartitionsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTopicPartitionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeTopicPartitionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeTopicPartitionsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -191,7 +188,7 @@ class DescribeTopicPartitionsResponse(Message):
 _DescribeTopicPartitionsResponse = decoded(DescribeTopicPartitionsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeTopicPartitionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -334,7 +331,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -445,7 +446,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
@@ -122,22 +123,18 @@ class DescribeTransactionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeTransactionsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeTransactionsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeTransactionsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTransactionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeTransactionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeTransactionsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -149,7 +146,7 @@ class DescribeTransactionsResponse(Message):
 _DescribeTransactionsResponse = decoded(DescribeTransactionsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeTransactionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -224,7 +221,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -287,7 +288,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeTransactionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTransactionsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

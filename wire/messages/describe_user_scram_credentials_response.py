@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_biB = packed("biB").iter_unpack
 pack_bi = packed("bi").pack
@@ -113,22 +114,18 @@ class DescribeUserScramCredentialsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> DescribeUserScramCredentialsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: DescribeUserScramCredentialsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(DescribeUserScramCredentialsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeUserScramCredentialsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[DescribeUserScramCredentialsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(DescribeUserScramCredentialsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -140,7 +137,7 @@ class DescribeUserScramCredentialsResponse(Message):
 _DescribeUserScramCredentialsResponse = decoded(DescribeUserScramCredentialsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _DescribeUserScramCredentialsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -220,7 +217,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -285,7 +286,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[DescribeUserScramCredentialsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeUserScramCredentialsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

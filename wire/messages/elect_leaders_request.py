@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
 
@@ -99,22 +100,18 @@ class ElectLeadersRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ElectLeadersRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ElectLeadersRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ElectLeadersRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ElectLeadersRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ElectLeadersRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -126,7 +123,7 @@ class ElectLeadersRequest(Message):
 _ElectLeadersRequest = decoded(ElectLeadersRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ElectLeadersRequest()
     m.election_type = 0
     n, = unpack_i(d, o)
@@ -162,10 +159,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bi(d, o)
     o += 5
@@ -200,10 +201,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bB(d, o)
     o += 2
@@ -250,7 +255,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -348,7 +357,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ElectLeadersRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

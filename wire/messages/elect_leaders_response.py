@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -115,22 +116,18 @@ class ElectLeadersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ElectLeadersResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ElectLeadersResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ElectLeadersResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ElectLeadersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ElectLeadersResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -142,7 +139,7 @@ class ElectLeadersResponse(Message):
 _ElectLeadersResponse = decoded(ElectLeadersResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ElectLeadersResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -186,10 +183,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -232,10 +233,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -293,7 +298,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -412,7 +421,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ElectLeadersResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

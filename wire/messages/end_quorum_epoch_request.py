@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -28,13 +28,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 
@@ -174,22 +175,18 @@ class EndQuorumEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndQuorumEpochRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: EndQuorumEpochRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(EndQuorumEpochRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndQuorumEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[EndQuorumEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(EndQuorumEpochRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -201,7 +198,7 @@ class EndQuorumEpochRequest(Message):
 _EndQuorumEpochRequest = decoded(EndQuorumEpochRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _EndQuorumEpochRequest()
     m.leader_endpoints = []
     n, = unpack_h(d, o)
@@ -256,10 +253,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _EndQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -381,7 +382,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -510,7 +515,7 @@ def _write_v1(m):
 
 
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("preferred_candidates", "[]", (_ReplicaInfo, (("candidate_id", "i"), ("candidate_directory_id", "U"),), ())),), (("preferred_successors", []),))
-_READ: dict[int, Callable[..., tuple[EndQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     no_tags,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_i = packed("i").pack
 unpack_i = packed("i").unpack_from
@@ -45,22 +46,18 @@ class EndTxnMarker(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTxnMarker:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: EndTxnMarker = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(EndTxnMarker, version, error) from error
-        if end != len(data):
-            raise wrong_end(EndTxnMarker, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnMarker, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[EndTxnMarker, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(EndTxnMarker, version, error) from error
-        if end > len(data):
-            raise wrong_end(EndTxnMarker, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -72,12 +69,16 @@ class EndTxnMarker(Message):
 _EndTxnMarker = decoded(EndTxnMarker)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _EndTxnMarker()
     m.unknown_tagged_fields = ()
     m.coordinator_epoch, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -86,7 +87,7 @@ def _write_v0(m):
     return pack_i(m.coordinator_epoch)
 
 
-_READ: dict[int, Callable[..., tuple[EndTxnMarker, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EndTxnMarker], bytes]] = {0: _write_v0}
 
 _FIELDS = (

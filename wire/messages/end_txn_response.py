@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihqh = packed("ihqh").pack
@@ -58,22 +59,18 @@ class EndTxnResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTxnResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: EndTxnResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(EndTxnResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(EndTxnResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[EndTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(EndTxnResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(EndTxnResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -85,17 +82,21 @@ class EndTxnResponse(Message):
 _EndTxnResponse = decoded(EndTxnResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
     o += 6
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -105,10 +106,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _EndTxnResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, t = unpack_ihqhB(d, o)
     o += 17
@@ -116,7 +121,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -141,7 +150,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[EndTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
 _WRITE: dict[int, Callable[[EndTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5}
 
 _FIELDS = (

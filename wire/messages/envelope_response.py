@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -16,12 +16,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hx = packed("hx").pack
@@ -52,22 +53,18 @@ class EnvelopeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EnvelopeResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: EnvelopeResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(EnvelopeResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EnvelopeResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[EnvelopeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(EnvelopeResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -79,7 +76,7 @@ class EnvelopeResponse(Message):
 _EnvelopeResponse = decoded(EnvelopeResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _EnvelopeResponse()
     n = d[o]
     if 0 < n < 128:
@@ -98,7 +95,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -121,7 +122,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[EnvelopeResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EnvelopeResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

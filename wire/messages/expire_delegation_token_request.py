@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -18,12 +18,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 
@@ -60,22 +61,18 @@ class ExpireDelegationTokenRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ExpireDelegationTokenRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ExpireDelegationTokenRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ExpireDelegationTokenRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ExpireDelegationTokenRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ExpireDelegationTokenRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ExpireDelegationTokenRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -87,7 +84,7 @@ class ExpireDelegationTokenRequest(Message):
 _ExpireDelegationTokenRequest = decoded(ExpireDelegationTokenRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ExpireDelegationTokenRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -98,10 +95,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.expiry_time_period_ms, = unpack_q(d, o)
     o += 8
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ExpireDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:
@@ -117,7 +118,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -148,7 +153,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ExpireDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ExpireDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_hqi = packed("hqi").pack
 pack_hqix = packed("hqix").pack
@@ -53,22 +54,18 @@ class ExpireDelegationTokenResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ExpireDelegationTokenResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ExpireDelegationTokenResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ExpireDelegationTokenResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ExpireDelegationTokenResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ExpireDelegationTokenResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ExpireDelegationTokenResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -80,15 +77,19 @@ class ExpireDelegationTokenResponse(Message):
 _ExpireDelegationTokenResponse = decoded(ExpireDelegationTokenResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ExpireDelegationTokenResponse()
     m.unknown_tagged_fields = ()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms = unpack_hqi(d, o)
     o += 14
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ExpireDelegationTokenResponse()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms, t = unpack_hqiB(d, o)
     o += 15
@@ -96,7 +97,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -113,7 +118,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ExpireDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ExpireDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -34,6 +34,7 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 from mockraft.wire.shapes import Shapes
@@ -41,7 +42,7 @@ from mockraft.wire.shapes import Shapes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.fetch_response import FetchResponse
 
@@ -228,22 +229,18 @@ class FetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: FetchRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(FetchRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(FetchRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[FetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(FetchRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(FetchRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -255,7 +252,7 @@ class FetchRequest(Message):
 _FetchRequest = decoded(FetchRequest)
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -325,10 +322,14 @@ def _read_v4(d, o, s):
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -397,10 +398,14 @@ def _read_v5(d, o, s):
                 e3.unknown_tagged_fields = ()
                 l2.append(e3)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -497,10 +502,14 @@ def _read_v7(d, o, s):
                 e12.unknown_tagged_fields = ()
                 l11.append(e12)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -596,10 +605,14 @@ def _read_v9(d, o, s):
                 e13.unknown_tagged_fields = ()
                 l12.append(e13)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v11(d, o, s):
+def _read_v11(d, o, s, w):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -700,10 +713,14 @@ def _read_v11(d, o, s):
     else:
         raise null_field("RackId")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v12(d, o, s):
+def _read_v12(d, o, s, w):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -864,10 +881,14 @@ def _read_v12(d, o, s):
                     m.unknown_tagged_fields = u21 = []
                 u21.append((t22, d[o:p23]))
                 o = p23
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v13(d, o, s):
+def _read_v13(d, o, s, w):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -1028,10 +1049,14 @@ def _read_v13(d, o, s):
                     m.unknown_tagged_fields = u21 = []
                 u21.append((t22, d[o:p23]))
                 o = p23
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v15(d, o, s):
+def _read_v15(d, o, s, w):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1201,10 +1226,14 @@ def _read_v15(d, o, s):
                     m.unknown_tagged_fields = u21 = []
                 u21.append((t22, d[o:p23]))
                 o = p23
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v17(d, o, s):
+def _read_v17(d, o, s, w):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1377,10 +1406,14 @@ def _read_v17(d, o, s):
                     m.unknown_tagged_fields = u21 = []
                 u21.append((t22, d[o:p23]))
                 o = p23
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v18(d, o, s):
+def _read_v18(d, o, s, w):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1556,7 +1589,11 @@ def _read_v18(d, o, s):
                     m.unknown_tagged_fields = u21 = []
                 u21.append((t22, d[o:p23]))
                 o = p23
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v4(m):
@@ -2226,7 +2263,7 @@ def _write_v18(m):
 _shapes_0 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("replica_directory_id", ZERO_UUID), ("high_watermark", 9223372036854775807),))),), (("topic", ""),))
 _shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
 _shapes_2 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("high_watermark", 9223372036854775807), ("replica_directory_id", ZERO_UUID),))),), (("topic", ""),))
-_READ: dict[int, Callable[..., tuple[FetchRequest, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
+_READ: dict[int, Callable[..., Any]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE: dict[int, Callable[[FetchRequest], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}
 
 _FIELDS = (

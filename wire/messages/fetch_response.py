@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -34,13 +34,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_qq = packed("qq").iter_unpack
 iterate_qqB = packed("qqB").iter_unpack
@@ -279,22 +280,18 @@ class FetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: FetchResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(FetchResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(FetchResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[FetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(FetchResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(FetchResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -306,7 +303,7 @@ class FetchResponse(Message):
 _FetchResponse = decoded(FetchResponse)
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -393,10 +390,14 @@ def _read_v4(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -482,10 +483,14 @@ def _read_v5(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -569,10 +574,14 @@ def _read_v7(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v11(d, o, s):
+def _read_v11(d, o, s, w):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -655,10 +664,14 @@ def _read_v11(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v12(d, o, s):
+def _read_v12(d, o, s, w):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -825,10 +838,14 @@ def _read_v12(d, o, s):
                     m.unknown_tagged_fields = u20 = []
                 u20.append((t21, d[o:p22]))
                 o = p22
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v13(d, o, s):
+def _read_v13(d, o, s, w):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -990,10 +1007,14 @@ def _read_v13(d, o, s):
                     m.unknown_tagged_fields = u19 = []
                 u19.append((t20, d[o:p21]))
                 o = p21
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v16(d, o, s):
+def _read_v16(d, o, s, w):
     m = _FetchResponse()
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
     o += 11
@@ -1191,7 +1212,11 @@ def _read_v16(d, o, s):
                     m.unknown_tagged_fields = u19 = []
                 u19.append((t20, d[o:p21]))
                 o = p21
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v4(m):
@@ -1715,7 +1740,7 @@ def _write_v16(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[FetchResponse, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}
+_READ: dict[int, Callable[..., Any]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}
 _WRITE: dict[int, Callable[[FetchResponse], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v7, 10: _write_v7, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v13, 16: _write_v16, 17: _write_v16, 18: _write_v16}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -27,13 +27,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 
@@ -145,22 +146,18 @@ class FetchSnapshotRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FetchSnapshotRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: FetchSnapshotRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(FetchSnapshotRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchSnapshotRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[FetchSnapshotRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(FetchSnapshotRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -172,7 +169,7 @@ class FetchSnapshotRequest(Message):
 _FetchSnapshotRequest = decoded(FetchSnapshotRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -271,10 +268,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u10 = []
                 u10.append((t11, d[o:p12]))
                 o = p12
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -376,7 +377,11 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u10 = []
                 u10.append((t11, d[o:p12]))
                 o = p12
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -515,7 +520,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[FetchSnapshotRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[FetchSnapshotRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.find_coordinator_response import FindCoordinatorResponse
 
@@ -69,22 +70,18 @@ class FindCoordinatorRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FindCoordinatorRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: FindCoordinatorRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(FindCoordinatorRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[FindCoordinatorRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(FindCoordinatorRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -96,7 +93,7 @@ class FindCoordinatorRequest(Message):
 _FindCoordinatorRequest = decoded(FindCoordinatorRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _FindCoordinatorRequest()
     m.key_type = 0
     m.coordinator_keys = []
@@ -107,10 +104,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("Key")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     n, = unpack_h(d, o)
@@ -122,10 +123,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.key_type, = unpack_b(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     k1 = d[o]
@@ -141,10 +146,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _FindCoordinatorRequest()
     m.key = ""
     m.key_type, n = unpack_bB(d, o)
@@ -168,7 +177,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -243,7 +256,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[FindCoordinatorRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}
 
 _FIELDS = (

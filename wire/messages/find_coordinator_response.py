@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_hih = packed("hih").pack
 pack_i = packed("i").pack
@@ -110,22 +111,18 @@ class FindCoordinatorResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> FindCoordinatorResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: FindCoordinatorResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(FindCoordinatorResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[FindCoordinatorResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(FindCoordinatorResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -137,7 +134,7 @@ class FindCoordinatorResponse(Message):
 _FindCoordinatorResponse = decoded(FindCoordinatorResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _FindCoordinatorResponse()
     m.throttle_time_ms = 0
     m.error_message = ""
@@ -151,10 +148,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.port, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
@@ -172,10 +173,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.port, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -201,10 +206,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _FindCoordinatorResponse()
     m.error_code = 0
     m.error_message = ""
@@ -259,7 +268,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -383,7 +396,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[FindCoordinatorResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}
 
 _FIELDS = (

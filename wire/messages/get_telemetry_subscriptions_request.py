@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 
@@ -52,22 +53,18 @@ class GetTelemetrySubscriptionsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> GetTelemetrySubscriptionsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: GetTelemetrySubscriptionsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(GetTelemetrySubscriptionsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[GetTelemetrySubscriptionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(GetTelemetrySubscriptionsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -79,7 +76,7 @@ class GetTelemetrySubscriptionsRequest(Message):
 _GetTelemetrySubscriptionsRequest = decoded(GetTelemetrySubscriptionsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _GetTelemetrySubscriptionsRequest()
     m.client_instance_id, t = unpack_UB(d, o)
     o += 17
@@ -87,7 +84,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -100,7 +101,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[GetTelemetrySubscriptionsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[GetTelemetrySubscriptionsRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_all_b = PACKERS["b"]
 pack_ihUi = packed("ihUi").pack
@@ -80,22 +81,18 @@ class GetTelemetrySubscriptionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> GetTelemetrySubscriptionsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: GetTelemetrySubscriptionsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(GetTelemetrySubscriptionsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[GetTelemetrySubscriptionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(GetTelemetrySubscriptionsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -107,7 +104,7 @@ class GetTelemetrySubscriptionsResponse(Message):
 _GetTelemetrySubscriptionsResponse = decoded(GetTelemetrySubscriptionsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _GetTelemetrySubscriptionsResponse()
     m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n = unpack_ihUiB(d, o)
     o += 27
@@ -143,7 +140,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -179,7 +180,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[GetTelemetrySubscriptionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[GetTelemetrySubscriptionsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.heartbeat_response import HeartbeatResponse
 
@@ -69,22 +70,18 @@ class HeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> HeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: HeartbeatRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(HeartbeatRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[HeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(HeartbeatRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -96,7 +93,7 @@ class HeartbeatRequest(Message):
 _HeartbeatRequest = decoded(HeartbeatRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _HeartbeatRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -112,10 +109,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("MemberId")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _HeartbeatRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -136,10 +137,14 @@ def _read_v3(d, o, s):
     else:
         m.group_instance_id = None
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _HeartbeatRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -168,7 +173,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -247,7 +256,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[HeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4}
 
 _FIELDS = (

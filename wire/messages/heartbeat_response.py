@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_ih = packed("ih").pack
@@ -53,22 +54,18 @@ class HeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> HeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: HeartbeatResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(HeartbeatResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[HeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(HeartbeatResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -80,24 +77,32 @@ class HeartbeatResponse(Message):
 _HeartbeatResponse = decoded(HeartbeatResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _HeartbeatResponse()
     m.throttle_time_ms = 0
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _HeartbeatResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
     o += 6
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _HeartbeatResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
@@ -105,7 +110,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -128,7 +137,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[HeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
@@ -94,22 +95,18 @@ class IncrementalAlterConfigsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> IncrementalAlterConfigsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: IncrementalAlterConfigsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(IncrementalAlterConfigsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[IncrementalAlterConfigsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[IncrementalAlterConfigsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(IncrementalAlterConfigsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -121,7 +118,7 @@ class IncrementalAlterConfigsResponse(Message):
 _IncrementalAlterConfigsResponse = decoded(IncrementalAlterConfigsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -150,10 +147,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -194,7 +195,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -262,7 +267,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[IncrementalAlterConfigsResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[IncrementalAlterConfigsResponse], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

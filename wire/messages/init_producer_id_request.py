@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -18,12 +18,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.init_producer_id_response import InitProducerIdResponse
 
@@ -75,22 +76,18 @@ class InitProducerIdRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitProducerIdRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: InitProducerIdRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(InitProducerIdRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[InitProducerIdRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(InitProducerIdRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -102,7 +99,7 @@ class InitProducerIdRequest(Message):
 _InitProducerIdRequest = decoded(InitProducerIdRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -117,10 +114,14 @@ def _read_v0(d, o, s):
     m.unknown_tagged_fields = ()
     m.transaction_timeout_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -140,10 +141,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _InitProducerIdRequest()
     m.enable2_pc = False
     m.keep_prepared_txn = False
@@ -161,10 +166,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _InitProducerIdRequest()
     n = d[o]
     if 0 < n < 128:
@@ -180,7 +189,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -283,7 +296,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[InitProducerIdRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
 
 _FIELDS = (

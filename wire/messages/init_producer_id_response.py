@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ihqh = packed("ihqh").pack
 pack_ihqhqh = packed("ihqhqh").pack
@@ -63,22 +64,18 @@ class InitProducerIdResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitProducerIdResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: InitProducerIdResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(InitProducerIdResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[InitProducerIdResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(InitProducerIdResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -90,17 +87,21 @@ class InitProducerIdResponse(Message):
 _InitProducerIdResponse = decoded(InitProducerIdResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch = unpack_ihqh(d, o)
     o += 16
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
@@ -110,10 +111,14 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _InitProducerIdResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch, t = unpack_ihqhqhB(d, o)
     o += 27
@@ -121,7 +126,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -154,7 +163,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[InitProducerIdResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,13 +21,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
 
@@ -107,22 +108,18 @@ class InitializeShareGroupStateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> InitializeShareGroupStateRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: InitializeShareGroupStateRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(InitializeShareGroupStateRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(InitializeShareGroupStateRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitializeShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[InitializeShareGroupStateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(InitializeShareGroupStateRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(InitializeShareGroupStateRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -134,7 +131,7 @@ class InitializeShareGroupStateRequest(Message):
 _InitializeShareGroupStateRequest = decoded(InitializeShareGroupStateRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _InitializeShareGroupStateRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -200,7 +197,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -244,7 +245,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_InitializeStateData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("start_offset", "q"),), ())),), ())
-_READ: dict[int, Callable[..., tuple[InitializeShareGroupStateRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[InitializeShareGroupStateRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.join_group_response import JoinGroupResponse
 
@@ -106,22 +107,18 @@ class JoinGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> JoinGroupRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: JoinGroupRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(JoinGroupRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[JoinGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(JoinGroupRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -133,7 +130,7 @@ class JoinGroupRequest(Message):
 _JoinGroupRequest = decoded(JoinGroupRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _JoinGroupRequest()
     m.rebalance_timeout_ms = -1
     m.group_instance_id = None
@@ -183,10 +180,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _JoinGroupRequest()
     m.group_instance_id = None
     m.reason = None
@@ -235,10 +236,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _JoinGroupRequest()
     m.reason = None
     n, = unpack_h(d, o)
@@ -292,10 +297,14 @@ def _read_v5(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _JoinGroupRequest()
     m.reason = None
     k1 = d[o]
@@ -361,10 +370,14 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _JoinGroupRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -437,7 +450,11 @@ def _read_v8(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -698,7 +715,7 @@ def _write_v8(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[JoinGroupRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v1, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v1, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8}
 _WRITE: dict[int, Callable[[JoinGroupRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v1, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8}
 
 _FIELDS = (

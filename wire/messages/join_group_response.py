@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hih = packed("hih").pack
@@ -110,22 +111,18 @@ class JoinGroupResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> JoinGroupResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: JoinGroupResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(JoinGroupResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[JoinGroupResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(JoinGroupResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -137,7 +134,7 @@ class JoinGroupResponse(Message):
 _JoinGroupResponse = decoded(JoinGroupResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _JoinGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -188,10 +185,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -241,10 +242,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -299,10 +304,14 @@ def _read_v5(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -367,10 +376,14 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _JoinGroupResponse()
     m.skip_assignment = False
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
@@ -445,10 +458,14 @@ def _read_v7(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _JoinGroupResponse()
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
     o += 10
@@ -525,7 +542,11 @@ def _read_v9(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -881,7 +902,7 @@ def _write_v9(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[JoinGroupResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v7, 9: _read_v9}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v7, 9: _read_v9}
 _WRITE: dict[int, Callable[[JoinGroupResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v7, 9: _write_v9}
 
 _FIELDS = (

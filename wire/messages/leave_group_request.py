@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.leave_group_response import LeaveGroupResponse
 
@@ -88,22 +89,18 @@ class LeaveGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> LeaveGroupRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: LeaveGroupRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(LeaveGroupRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaveGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[LeaveGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(LeaveGroupRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -115,7 +112,7 @@ class LeaveGroupRequest(Message):
 _LeaveGroupRequest = decoded(LeaveGroupRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _LeaveGroupRequest()
     m.members = []
     n, = unpack_h(d, o)
@@ -131,10 +128,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("MemberId")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n, = unpack_h(d, o)
@@ -171,10 +172,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _LeaveGroupRequest()
     m.member_id = ""
     k1 = d[o]
@@ -220,10 +225,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _LeaveGroupRequest()
     m.member_id = ""
     k1 = d[o]
@@ -276,7 +285,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -436,7 +449,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[LeaveGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[LeaveGroupRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}
 
 _FIELDS = (

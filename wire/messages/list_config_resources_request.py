@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     short_arrays,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.list_config_resources_response import ListConfigResourcesResponse
 
@@ -57,22 +58,18 @@ class ListConfigResourcesRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListConfigResourcesRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListConfigResourcesRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListConfigResourcesRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListConfigResourcesRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListConfigResourcesRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -84,7 +81,7 @@ class ListConfigResourcesRequest(Message):
 _ListConfigResourcesRequest = decoded(ListConfigResourcesRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListConfigResourcesRequest()
     m.resource_types = []
     t = d[o]
@@ -93,10 +90,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ListConfigResourcesRequest()
     n = d[o]
     o += 1
@@ -117,7 +118,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -147,7 +152,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListConfigResourcesRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ListConfigResourcesRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

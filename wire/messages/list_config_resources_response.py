@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bx = packed("bx").pack
@@ -82,22 +83,18 @@ class ListConfigResourcesResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListConfigResourcesResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListConfigResourcesResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListConfigResourcesResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListConfigResourcesResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListConfigResourcesResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -109,7 +106,7 @@ class ListConfigResourcesResponse(Message):
 _ListConfigResourcesResponse = decoded(ListConfigResourcesResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -141,10 +138,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -177,7 +178,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -234,7 +239,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListConfigResourcesResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ListConfigResourcesResponse], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

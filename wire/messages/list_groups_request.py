@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.list_groups_response import ListGroupsResponse
 
@@ -56,22 +57,18 @@ class ListGroupsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListGroupsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListGroupsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListGroupsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListGroupsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListGroupsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListGroupsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -83,15 +80,19 @@ class ListGroupsRequest(Message):
 _ListGroupsRequest = decoded(ListGroupsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
@@ -101,10 +102,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _ListGroupsRequest()
     m.types_filter = []
     n = d[o]
@@ -128,10 +133,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _ListGroupsRequest()
     n = d[o]
     o += 1
@@ -169,7 +178,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -256,7 +269,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[ListGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}
 
 _FIELDS = (

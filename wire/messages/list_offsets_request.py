@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
 
@@ -127,22 +128,18 @@ class ListOffsetsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListOffsetsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListOffsetsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListOffsetsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListOffsetsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListOffsetsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -154,7 +151,7 @@ class ListOffsetsRequest(Message):
 _ListOffsetsRequest = decoded(ListOffsetsRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ListOffsetsRequest()
     m.isolation_level = 0
     m.timeout_ms = 0
@@ -207,10 +204,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -262,10 +263,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -316,10 +321,14 @@ def _read_v4(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
@@ -381,10 +390,14 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _ListOffsetsRequest()
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
     o += 6
@@ -445,7 +458,11 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -598,7 +615,7 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListOffsetsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}
 _WRITE: dict[int, Callable[[ListOffsetsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v10, 11: _write_v10}
 
 _FIELDS = (

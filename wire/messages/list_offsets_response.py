@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihqq = packed("ihqq").iter_unpack
 iterate_ihqqi = packed("ihqqi").iter_unpack
@@ -119,22 +120,18 @@ class ListOffsetsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListOffsetsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListOffsetsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListOffsetsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListOffsetsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListOffsetsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -146,7 +143,7 @@ class ListOffsetsResponse(Message):
 _ListOffsetsResponse = decoded(ListOffsetsResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ListOffsetsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -200,10 +197,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -256,10 +257,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -311,10 +316,14 @@ def _read_v4(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -377,7 +386,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -494,7 +507,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListOffsetsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v6, 11: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v6, 11: _read_v6}
 _WRITE: dict[int, Callable[[ListOffsetsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v6, 11: _write_v6}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
@@ -85,22 +86,18 @@ class ListPartitionReassignmentsRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListPartitionReassignmentsRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListPartitionReassignmentsRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListPartitionReassignmentsRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListPartitionReassignmentsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListPartitionReassignmentsRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -112,7 +109,7 @@ class ListPartitionReassignmentsRequest(Message):
 _ListPartitionReassignmentsRequest = decoded(ListPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListPartitionReassignmentsRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -159,7 +156,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -201,7 +202,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

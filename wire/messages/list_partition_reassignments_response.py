@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -23,13 +23,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_all_i = PACKERS["i"]
 pack_i = packed("i").pack
@@ -114,22 +115,18 @@ class ListPartitionReassignmentsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListPartitionReassignmentsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListPartitionReassignmentsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListPartitionReassignmentsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListPartitionReassignmentsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListPartitionReassignmentsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -141,7 +138,7 @@ class ListPartitionReassignmentsResponse(Message):
 _ListPartitionReassignmentsResponse = decoded(ListPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListPartitionReassignmentsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -243,7 +240,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -327,7 +328,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_OngoingPartitionReassignment, (("partition_index", "i"), ("replicas", "[]i"), ("adding_replicas", "[]i"), ("removing_replicas", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
@@ -86,22 +87,18 @@ class ListTransactionsResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ListTransactionsResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ListTransactionsResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ListTransactionsResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListTransactionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ListTransactionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ListTransactionsResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -113,7 +110,7 @@ class ListTransactionsResponse(Message):
 _ListTransactionsResponse = decoded(ListTransactionsResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ListTransactionsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -167,7 +164,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -218,7 +219,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ListTransactionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[ListTransactionsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.metadata_response import MetadataResponse
 
@@ -102,22 +103,18 @@ class MetadataRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> MetadataRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: MetadataRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(MetadataRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(MetadataRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[MetadataRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(MetadataRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(MetadataRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -129,7 +126,7 @@ class MetadataRequest(Message):
 _MetadataRequest = decoded(MetadataRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -156,10 +153,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -186,10 +187,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     m.include_topic_authorized_operations = False
@@ -217,10 +222,14 @@ def _read_v4(d, o, s):
     m.unknown_tagged_fields = ()
     m.allow_auto_topic_creation, = unpack_o(d, o)
     o += 1
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _MetadataRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -246,10 +255,14 @@ def _read_v8(d, o, s):
     m.unknown_tagged_fields = ()
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations = unpack_ooo(d, o)
     o += 3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -284,10 +297,14 @@ def _read_v9(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -325,10 +342,14 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v11(d, o, s):
+def _read_v11(d, o, s, w):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     n = d[o]
@@ -367,7 +388,11 @@ def _read_v11(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -577,7 +602,7 @@ def _write_v11(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[MetadataRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v4, 7: _read_v4, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v11, 13: _read_v11}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v4, 7: _read_v4, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v11, 13: _read_v11}
 _WRITE: dict[int, Callable[[MetadataRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v4, 7: _write_v4, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v11, 13: _write_v11}
 
 _FIELDS = (

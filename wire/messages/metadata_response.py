@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -30,13 +30,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Uo = packed("Uo").pack
 pack_UoB = packed("UoB").pack
@@ -192,22 +193,18 @@ class MetadataResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> MetadataResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: MetadataResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(MetadataResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(MetadataResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[MetadataResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(MetadataResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(MetadataResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -219,7 +216,7 @@ class MetadataResponse(Message):
 _MetadataResponse = decoded(MetadataResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -309,10 +306,14 @@ def _read_v0(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -403,10 +404,14 @@ def _read_v1(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_authorized_operations = -2147483648
@@ -502,10 +507,14 @@ def _read_v2(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -600,10 +609,14 @@ def _read_v3(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -707,10 +720,14 @@ def _read_v5(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -813,10 +830,14 @@ def _read_v7(d, o, s):
                 e4.unknown_tagged_fields = ()
                 l3.append(e4)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -921,10 +942,14 @@ def _read_v8(d, o, s):
     m.unknown_tagged_fields = ()
     m.cluster_authorized_operations, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1065,10 +1090,14 @@ def _read_v9(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1208,10 +1237,14 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v11(d, o, s):
+def _read_v11(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1352,10 +1385,14 @@ def _read_v11(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v12(d, o, s):
+def _read_v12(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1497,10 +1534,14 @@ def _read_v12(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v13(d, o, s):
+def _read_v13(d, o, s, w):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1641,7 +1682,11 @@ def _read_v13(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -2661,7 +2706,7 @@ def _write_v13(m):
 
 
 _shapes_0 = Shapes(_MetadataResponsePartition, (("error_code", "h"), ("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("replica_nodes", "[]i"), ("isr_nodes", "[]i"), ("offline_replicas", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[MetadataResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
 _WRITE: dict[int, Callable[[MetadataResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v12, 13: _write_v13}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.offset_commit_response import OffsetCommitResponse
 
@@ -138,22 +139,18 @@ class OffsetCommitRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetCommitRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetCommitRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetCommitRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetCommitRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetCommitRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -165,7 +162,7 @@ class OffsetCommitRequest(Message):
 _OffsetCommitRequest = decoded(OffsetCommitRequest)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -223,10 +220,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -285,10 +286,14 @@ def _read_v5(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -346,10 +351,14 @@ def _read_v6(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n, = unpack_h(d, o)
@@ -412,10 +421,14 @@ def _read_v7(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     k1 = d[o]
@@ -496,10 +509,14 @@ def _read_v8(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     k1 = d[o]
@@ -575,7 +592,11 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -900,7 +921,7 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetCommitRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v8, 10: _write_v10}
 
 _FIELDS = (

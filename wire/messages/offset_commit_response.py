@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
@@ -117,22 +118,18 @@ class OffsetCommitResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetCommitResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetCommitResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetCommitResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetCommitResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetCommitResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -144,7 +141,7 @@ class OffsetCommitResponse(Message):
 _OffsetCommitResponse = decoded(OffsetCommitResponse)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetCommitResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -195,10 +192,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -248,10 +249,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -312,10 +317,14 @@ def _read_v8(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -376,7 +385,11 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -499,7 +512,7 @@ def _write_v10(m):
 
 
 _shapes_0 = Shapes(_OffsetCommitResponseTopic, (("topic_id", "U"), ("partitions", "[]", (_OffsetCommitResponsePartition, (("partition_index", "i"), ("error_code", "h"),), ())),), (("name", ""),))
-_READ: dict[int, Callable[..., tuple[OffsetCommitResponse, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitResponse], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v8, 9: _write_v8, 10: _write_v10}
 
 _FIELDS = (

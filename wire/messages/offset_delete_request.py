@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -16,12 +16,13 @@ from mockraft.wire.primitives import (
     null_field,
     pack_each,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.offset_delete_response import OffsetDeleteResponse
 
@@ -96,22 +97,18 @@ class OffsetDeleteRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetDeleteRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetDeleteRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetDeleteRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetDeleteRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetDeleteRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -123,7 +120,7 @@ class OffsetDeleteRequest(Message):
 _OffsetDeleteRequest = decoded(OffsetDeleteRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _OffsetDeleteRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -177,7 +174,11 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -212,7 +213,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetDeleteRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[OffsetDeleteRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
 pack_h = packed("h").pack
@@ -99,22 +100,18 @@ class OffsetDeleteResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetDeleteResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetDeleteResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetDeleteResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetDeleteResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetDeleteResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -126,7 +123,7 @@ class OffsetDeleteResponse(Message):
 _OffsetDeleteResponse = decoded(OffsetDeleteResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _OffsetDeleteResponse()
     m.error_code, m.throttle_time_ms, n = unpack_hii(d, o)
     o += 10
@@ -175,7 +172,11 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -202,7 +203,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetDeleteResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[OffsetDeleteResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

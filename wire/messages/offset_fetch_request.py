@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -30,13 +30,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.offset_fetch_response import OffsetFetchResponse
 
@@ -152,22 +153,18 @@ class OffsetFetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetFetchRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetFetchRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetFetchRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetFetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetFetchRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -179,7 +176,7 @@ class OffsetFetchRequest(Message):
 _OffsetFetchRequest = decoded(OffsetFetchRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -220,10 +217,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -264,10 +265,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -321,10 +326,14 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v7(d, o, s):
+def _read_v7(d, o, s, w):
     m = _OffsetFetchRequest()
     m.groups = []
     k1 = d[o]
@@ -377,10 +386,14 @@ def _read_v7(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -455,10 +468,14 @@ def _read_v8(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -539,10 +556,14 @@ def _read_v9(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -623,7 +644,11 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -991,7 +1016,7 @@ def _write_v10(m):
 
 
 _shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", ""),))
-_READ: dict[int, Callable[..., tuple[OffsetFetchRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10}
 
 _FIELDS = (

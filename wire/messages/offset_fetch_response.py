@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -199,22 +200,18 @@ class OffsetFetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetFetchResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetFetchResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetFetchResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetFetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetFetchResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -226,7 +223,7 @@ class OffsetFetchResponse(Message):
 _OffsetFetchResponse = decoded(OffsetFetchResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.error_code = 0
@@ -275,10 +272,14 @@ def _read_v1(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.groups = []
@@ -328,10 +329,14 @@ def _read_v2(d, o, s):
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -380,10 +385,14 @@ def _read_v3(d, o, s):
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -431,10 +440,14 @@ def _read_v5(d, o, s):
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -493,10 +506,14 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -580,10 +597,14 @@ def _read_v8(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -662,7 +683,11 @@ def _read_v10(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -995,7 +1020,7 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetFetchResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8, 10: _write_v10}
 
 _FIELDS = (

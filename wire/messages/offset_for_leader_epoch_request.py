@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
@@ -114,22 +115,18 @@ class OffsetForLeaderEpochRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetForLeaderEpochRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetForLeaderEpochRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetForLeaderEpochRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetForLeaderEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetForLeaderEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetForLeaderEpochRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -141,7 +138,7 @@ class OffsetForLeaderEpochRequest(Message):
 _OffsetForLeaderEpochRequest = decoded(OffsetForLeaderEpochRequest)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id = -2
     n, = unpack_i(d, o)
@@ -192,10 +189,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_ii(d, o)
     o += 8
@@ -245,10 +246,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_iB(d, o)
     o += 5
@@ -309,7 +314,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -398,7 +407,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochRequest, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochRequest], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v4}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_hiiq = packed("hiiq").iter_unpack
 iterate_hiiqB = packed("hiiqB").iter_unpack
@@ -113,22 +114,18 @@ class OffsetForLeaderEpochResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> OffsetForLeaderEpochResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: OffsetForLeaderEpochResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(OffsetForLeaderEpochResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetForLeaderEpochResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[OffsetForLeaderEpochResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(OffsetForLeaderEpochResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -140,7 +137,7 @@ class OffsetForLeaderEpochResponse(Message):
 _OffsetForLeaderEpochResponse = decoded(OffsetForLeaderEpochResponse)
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -191,10 +188,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -256,7 +257,11 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v2(m):
@@ -321,7 +326,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v2, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v4}
 
 _FIELDS = (

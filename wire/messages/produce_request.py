@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.produce_response import ProduceResponse
 
@@ -124,22 +125,18 @@ class ProduceRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ProduceRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ProduceRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ProduceRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ProduceRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ProduceRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ProduceRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ProduceRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -151,7 +148,7 @@ class ProduceRequest(Message):
 _ProduceRequest = decoded(ProduceRequest)
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ProduceRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -201,10 +198,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:
@@ -274,10 +275,14 @@ def _read_v9(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v13(d, o, s):
+def _read_v13(d, o, s, w):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:
@@ -342,7 +347,11 @@ def _read_v13(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v3(m):
@@ -502,7 +511,7 @@ def _write_v13(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ProduceRequest, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v3, 9: _read_v9, 10: _read_v9, 11: _read_v9, 12: _read_v9, 13: _read_v13}
+_READ: dict[int, Callable[..., Any]] = {3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v3, 9: _read_v9, 10: _read_v9, 11: _read_v9, 12: _read_v9, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceRequest], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v3, 9: _write_v9, 10: _write_v9, 11: _write_v9, 12: _write_v9, 13: _write_v13}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -32,13 +32,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihqq = packed("ihqq").iter_unpack
 iterate_ihqqq = packed("ihqqq").iter_unpack
@@ -212,22 +213,18 @@ class ProduceResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ProduceResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ProduceResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ProduceResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ProduceResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ProduceResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ProduceResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ProduceResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -239,7 +236,7 @@ class ProduceResponse(Message):
 _ProduceResponse = decoded(ProduceResponse)
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -308,10 +305,14 @@ def _read_v3(d, o, s):
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -379,10 +380,14 @@ def _read_v5(d, o, s):
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v8(d, o, s):
+def _read_v8(d, o, s, w):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -453,10 +458,14 @@ def _read_v8(d, o, s):
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v9(d, o, s):
+def _read_v9(d, o, s, w):
     m = _ProduceResponse()
     m.node_endpoints = []
     n = d[o]
@@ -578,10 +587,14 @@ def _read_v9(d, o, s):
                     m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v10(d, o, s):
+def _read_v10(d, o, s, w):
     m = _ProduceResponse()
     n = d[o]
     o += 1
@@ -747,10 +760,14 @@ def _read_v10(d, o, s):
                     m.unknown_tagged_fields = u13 = []
                 u13.append((t14, d[o:p15]))
                 o = p15
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v13(d, o, s):
+def _read_v13(d, o, s, w):
     m = _ProduceResponse()
     n = d[o]
     o += 1
@@ -911,7 +928,11 @@ def _read_v13(d, o, s):
                     m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v3(m):
@@ -1346,7 +1367,7 @@ def _write_v13(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ProduceResponse, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v5, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v10, 12: _read_v10, 13: _read_v13}
+_READ: dict[int, Callable[..., Any]] = {3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v5, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v10, 12: _read_v10, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceResponse], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v5, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v10, 12: _write_v10, 13: _write_v13}
 
 _FIELDS = (

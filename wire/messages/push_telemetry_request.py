@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -17,12 +17,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.push_telemetry_response import PushTelemetryResponse
 
@@ -62,22 +63,18 @@ class PushTelemetryRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PushTelemetryRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: PushTelemetryRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(PushTelemetryRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[PushTelemetryRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(PushTelemetryRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -89,7 +86,7 @@ class PushTelemetryRequest(Message):
 _PushTelemetryRequest = decoded(PushTelemetryRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _PushTelemetryRequest()
     m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n = unpack_UiobB(d, o)
     o += 22
@@ -106,7 +103,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -127,7 +128,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[PushTelemetryRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[PushTelemetryRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihx = packed("ihx").pack
@@ -49,22 +50,18 @@ class PushTelemetryResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PushTelemetryResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: PushTelemetryResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(PushTelemetryResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[PushTelemetryResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(PushTelemetryResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -76,7 +73,7 @@ class PushTelemetryResponse(Message):
 _PushTelemetryResponse = decoded(PushTelemetryResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _PushTelemetryResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
@@ -84,7 +81,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -95,7 +96,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[PushTelemetryResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[PushTelemetryResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

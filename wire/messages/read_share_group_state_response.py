@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_qqbhB = packed("qqbhB").iter_unpack
 pack_U = packed("U").pack
@@ -137,22 +138,18 @@ class ReadShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ReadShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ReadShareGroupStateResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ReadShareGroupStateResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ReadShareGroupStateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ReadShareGroupStateResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -164,7 +161,7 @@ class ReadShareGroupStateResponse(Message):
 _ReadShareGroupStateResponse = decoded(ReadShareGroupStateResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ReadShareGroupStateResponse()
     n = d[o]
     o += 1
@@ -248,7 +245,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -307,7 +308,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ReadShareGroupStateResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

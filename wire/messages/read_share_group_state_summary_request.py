@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,13 +21,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
 
@@ -105,22 +106,18 @@ class ReadShareGroupStateSummaryRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ReadShareGroupStateSummaryRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ReadShareGroupStateSummaryRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateSummaryRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ReadShareGroupStateSummaryRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateSummaryRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ReadShareGroupStateSummaryRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateSummaryRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ReadShareGroupStateSummaryRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -132,7 +129,7 @@ class ReadShareGroupStateSummaryRequest(Message):
 _ReadShareGroupStateSummaryRequest = decoded(ReadShareGroupStateSummaryRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ReadShareGroupStateSummaryRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -197,7 +194,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -241,7 +242,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_ReadStateSummaryData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition", "i"), ("leader_epoch", "i"),), ())),), ())
-_READ: dict[int, Callable[..., tuple[ReadShareGroupStateSummaryRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateSummaryRequest], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -18,12 +18,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
@@ -59,22 +60,18 @@ class RemoveRaftVoterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveRaftVoterRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: RemoveRaftVoterRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(RemoveRaftVoterRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveRaftVoterRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[RemoveRaftVoterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(RemoveRaftVoterRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -86,7 +83,7 @@ class RemoveRaftVoterRequest(Message):
 _RemoveRaftVoterRequest = decoded(RemoveRaftVoterRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _RemoveRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -102,7 +99,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -128,7 +129,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[RemoveRaftVoterRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveRaftVoterRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

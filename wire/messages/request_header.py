@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_hhih = packed("hhih").pack
 unpack_hhih = packed("hhih").unpack_from
@@ -53,22 +54,18 @@ class RequestHeader(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RequestHeader:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: RequestHeader = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(RequestHeader, version, error) from error
-        if end != len(data):
-            raise wrong_end(RequestHeader, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RequestHeader, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[RequestHeader, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(RequestHeader, version, error) from error
-        if end > len(data):
-            raise wrong_end(RequestHeader, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -80,7 +77,7 @@ class RequestHeader(Message):
 _RequestHeader = decoded(RequestHeader)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10
@@ -89,10 +86,14 @@ def _read_v1(d, o, s):
     else:
         m.client_id = None
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10
@@ -106,7 +107,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -143,7 +148,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[RequestHeader, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[RequestHeader], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -14,12 +14,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
@@ -49,22 +50,18 @@ class ResponseHeader(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ResponseHeader:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ResponseHeader = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ResponseHeader, version, error) from error
-        if end != len(data):
-            raise wrong_end(ResponseHeader, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ResponseHeader, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ResponseHeader, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ResponseHeader, version, error) from error
-        if end > len(data):
-            raise wrong_end(ResponseHeader, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -76,15 +73,19 @@ class ResponseHeader(Message):
 _ResponseHeader = decoded(ResponseHeader)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ResponseHeader()
     m.unknown_tagged_fields = ()
     m.correlation_id, = unpack_i(d, o)
     o += 4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ResponseHeader()
     m.correlation_id, t = unpack_iB(d, o)
     o += 5
@@ -92,7 +93,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -109,7 +114,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ResponseHeader, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ResponseHeader], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

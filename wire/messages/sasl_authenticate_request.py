@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -18,12 +18,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
@@ -54,22 +55,18 @@ class SaslAuthenticateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslAuthenticateRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SaslAuthenticateRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(SaslAuthenticateRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SaslAuthenticateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(SaslAuthenticateRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -81,7 +78,7 @@ class SaslAuthenticateRequest(Message):
 _SaslAuthenticateRequest = decoded(SaslAuthenticateRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SaslAuthenticateRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -90,10 +87,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("AuthBytes")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _SaslAuthenticateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -109,7 +110,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -139,7 +144,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SaslAuthenticateRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[SaslAuthenticateRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
 
 _FIELDS = (

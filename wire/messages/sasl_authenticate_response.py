@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -68,22 +69,18 @@ class SaslAuthenticateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslAuthenticateResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SaslAuthenticateResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(SaslAuthenticateResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SaslAuthenticateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(SaslAuthenticateResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -95,7 +92,7 @@ class SaslAuthenticateResponse(Message):
 _SaslAuthenticateResponse = decoded(SaslAuthenticateResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SaslAuthenticateResponse()
     m.session_lifetime_ms = 0
     m.error_code, n = unpack_hh(d, o)
@@ -111,10 +108,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("AuthBytes")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hh(d, o)
     o += 4
@@ -131,10 +132,14 @@ def _read_v1(d, o, s):
     m.unknown_tagged_fields = ()
     m.session_lifetime_ms, = unpack_q(d, o)
     o += 8
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -159,7 +164,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -231,7 +240,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SaslAuthenticateResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[SaslAuthenticateResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     no_tags,
     null_field,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
@@ -49,22 +50,18 @@ class SaslHandshakeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslHandshakeRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SaslHandshakeRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(SaslHandshakeRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslHandshakeRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SaslHandshakeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(SaslHandshakeRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -76,7 +73,7 @@ class SaslHandshakeRequest(Message):
 _SaslHandshakeRequest = decoded(SaslHandshakeRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SaslHandshakeRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -85,7 +82,11 @@ def _read_v0(d, o, s):
     else:
         raise null_field("Mechanism")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -99,7 +100,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SaslHandshakeRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[SaslHandshakeRequest], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hi = packed("hi").pack
@@ -52,22 +53,18 @@ class SaslHandshakeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SaslHandshakeResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SaslHandshakeResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(SaslHandshakeResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslHandshakeResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SaslHandshakeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(SaslHandshakeResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -79,7 +76,7 @@ class SaslHandshakeResponse(Message):
 _SaslHandshakeResponse = decoded(SaslHandshakeResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SaslHandshakeResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6
@@ -99,7 +96,11 @@ def _read_v0(d, o, s):
                 raise null_field("Mechanisms")
             l1.append(v2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -117,7 +118,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SaslHandshakeResponse, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[SaslHandshakeResponse], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

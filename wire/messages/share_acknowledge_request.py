@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -25,13 +25,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
@@ -145,22 +146,18 @@ class ShareAcknowledgeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareAcknowledgeRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareAcknowledgeRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareAcknowledgeRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareAcknowledgeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareAcknowledgeRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -172,7 +169,7 @@ class ShareAcknowledgeRequest(Message):
 _ShareAcknowledgeRequest = decoded(ShareAcknowledgeRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareAcknowledgeRequest()
     m.is_renew_ack = False
     n = d[o]
@@ -269,10 +266,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ShareAcknowledgeRequest()
     n = d[o]
     if 0 < n < 128:
@@ -368,7 +369,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -538,7 +543,7 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
-_READ: dict[int, Callable[..., tuple[ShareAcknowledgeRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareAcknowledgeRequest], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

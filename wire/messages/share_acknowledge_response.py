@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -165,22 +166,18 @@ class ShareAcknowledgeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareAcknowledgeResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareAcknowledgeResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareAcknowledgeResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareAcknowledgeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareAcknowledgeResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -192,7 +189,7 @@ class ShareAcknowledgeResponse(Message):
 _ShareAcknowledgeResponse = decoded(ShareAcknowledgeResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareAcknowledgeResponse()
     m.acquisition_lock_timeout_ms = 0
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -297,10 +294,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ShareAcknowledgeResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -404,7 +405,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -591,7 +596,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ShareAcknowledgeResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareAcknowledgeResponse], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

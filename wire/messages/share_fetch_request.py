@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -25,13 +25,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.share_fetch_response import ShareFetchResponse
 
@@ -187,22 +188,18 @@ class ShareFetchRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareFetchRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareFetchRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareFetchRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareFetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareFetchRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -214,7 +211,7 @@ class ShareFetchRequest(Message):
 _ShareFetchRequest = decoded(ShareFetchRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareFetchRequest()
     m.share_acquire_mode = 0
     m.is_renew_ack = False
@@ -349,10 +346,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _ShareFetchRequest()
     n = d[o]
     if 0 < n < 128:
@@ -485,7 +486,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -702,7 +707,7 @@ def _write_v2(m):
 
 _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
 _shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[ShareFetchRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_qqhB = packed("qqhB").iter_unpack
 pack_U = packed("U").pack
@@ -203,22 +204,18 @@ class ShareFetchResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareFetchResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareFetchResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareFetchResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareFetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareFetchResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -230,7 +227,7 @@ class ShareFetchResponse(Message):
 _ShareFetchResponse = decoded(ShareFetchResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareFetchResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -381,7 +378,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -506,7 +507,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ShareFetchResponse, int]]] = {1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[ShareFetchResponse], bytes]] = {1: _write_v1, 2: _write_v1}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -180,22 +181,18 @@ class ShareGroupDescribeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupDescribeResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareGroupDescribeResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupDescribeResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareGroupDescribeResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupDescribeResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareGroupDescribeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupDescribeResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareGroupDescribeResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -207,7 +204,7 @@ class ShareGroupDescribeResponse(Message):
 _ShareGroupDescribeResponse = decoded(ShareGroupDescribeResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -361,7 +358,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -508,7 +509,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ShareGroupDescribeResponse, int]]] = {1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupDescribeResponse], bytes]] = {1: _write_v1}
 
 _FIELDS = (

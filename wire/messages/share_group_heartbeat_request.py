@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
@@ -66,22 +67,18 @@ class ShareGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareGroupHeartbeatRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareGroupHeartbeatRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareGroupHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareGroupHeartbeatRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -93,7 +90,7 @@ class ShareGroupHeartbeatRequest(Message):
 _ShareGroupHeartbeatRequest = decoded(ShareGroupHeartbeatRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareGroupHeartbeatRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -140,7 +137,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -196,7 +197,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ShareGroupHeartbeatRequest, int]]] = {1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupHeartbeatRequest], bytes]] = {1: _write_v1}
 
 _FIELDS = (

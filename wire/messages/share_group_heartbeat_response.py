@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -118,22 +119,18 @@ class ShareGroupHeartbeatResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ShareGroupHeartbeatResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ShareGroupHeartbeatResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(ShareGroupHeartbeatResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ShareGroupHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(ShareGroupHeartbeatResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -145,7 +142,7 @@ class ShareGroupHeartbeatResponse(Message):
 _ShareGroupHeartbeatResponse = decoded(ShareGroupHeartbeatResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _ShareGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -218,7 +215,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -284,7 +285,7 @@ def _write_v1(m):
 
 
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[..., tuple[ShareGroupHeartbeatResponse, int]]] = {1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupHeartbeatResponse], bytes]] = {1: _write_v1}
 
 _FIELDS = (

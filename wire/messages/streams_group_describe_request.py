@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 
@@ -64,22 +65,18 @@ class StreamsGroupDescribeRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupDescribeRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: StreamsGroupDescribeRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(StreamsGroupDescribeRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupDescribeRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[StreamsGroupDescribeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(StreamsGroupDescribeRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -91,7 +88,7 @@ class StreamsGroupDescribeRequest(Message):
 _StreamsGroupDescribeRequest = decoded(StreamsGroupDescribeRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _StreamsGroupDescribeRequest()
     m.include_topology_description = False
     n = d[o]
@@ -115,10 +112,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _StreamsGroupDescribeRequest()
     n = d[o]
     o += 1
@@ -141,7 +142,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -192,7 +197,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[StreamsGroupDescribeRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[StreamsGroupDescribeRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

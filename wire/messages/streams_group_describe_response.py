@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
@@ -450,22 +451,18 @@ class StreamsGroupDescribeResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupDescribeResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: StreamsGroupDescribeResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(StreamsGroupDescribeResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupDescribeResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[StreamsGroupDescribeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(StreamsGroupDescribeResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -477,7 +474,7 @@ class StreamsGroupDescribeResponse(Message):
 _StreamsGroupDescribeResponse = decoded(StreamsGroupDescribeResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _StreamsGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -1090,10 +1087,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _StreamsGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -1977,7 +1978,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -3227,7 +3232,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[StreamsGroupDescribeResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[StreamsGroupDescribeResponse], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

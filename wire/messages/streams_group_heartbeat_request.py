@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -25,13 +25,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
@@ -305,22 +306,18 @@ class StreamsGroupHeartbeatRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> StreamsGroupHeartbeatRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: StreamsGroupHeartbeatRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(StreamsGroupHeartbeatRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[StreamsGroupHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(StreamsGroupHeartbeatRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -332,7 +329,7 @@ class StreamsGroupHeartbeatRequest(Message):
 _StreamsGroupHeartbeatRequest = decoded(StreamsGroupHeartbeatRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _StreamsGroupHeartbeatRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -848,7 +845,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -1284,7 +1285,7 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_CopartitionGroup, (("source_topics", "[]h"), ("source_topic_regex", "[]h"), ("repartition_source_topics", "[]h"),), ())
-_READ: dict[int, Callable[..., tuple[StreamsGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,12 +26,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.sync_group_response import SyncGroupResponse
 
@@ -101,22 +102,18 @@ class SyncGroupRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SyncGroupRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SyncGroupRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(SyncGroupRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SyncGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(SyncGroupRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -128,7 +125,7 @@ class SyncGroupRequest(Message):
 _SyncGroupRequest = decoded(SyncGroupRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SyncGroupRequest()
     m.group_instance_id = None
     m.protocol_type = None
@@ -172,10 +169,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
@@ -224,10 +225,14 @@ def _read_v3(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
@@ -289,10 +294,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _SyncGroupRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -368,7 +377,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -584,7 +597,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SyncGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}
 
 _FIELDS = (

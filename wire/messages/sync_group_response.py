@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_hi = packed("hi").pack
 pack_ih = packed("ih").pack
@@ -66,22 +67,18 @@ class SyncGroupResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> SyncGroupResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: SyncGroupResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(SyncGroupResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[SyncGroupResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(SyncGroupResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -93,7 +90,7 @@ class SyncGroupResponse(Message):
 _SyncGroupResponse = decoded(SyncGroupResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _SyncGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -105,10 +102,14 @@ def _read_v0(d, o, s):
     else:
         raise null_field("Assignment")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -119,10 +120,14 @@ def _read_v1(d, o, s):
     else:
         raise null_field("Assignment")
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -141,10 +146,14 @@ def _read_v4(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v5(d, o, s):
+def _read_v5(d, o, s, w):
     m = _SyncGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -177,7 +186,11 @@ def _read_v5(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -258,7 +271,7 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[SyncGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -27,12 +27,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
@@ -140,22 +141,18 @@ class TxnOffsetCommitRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> TxnOffsetCommitRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: TxnOffsetCommitRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(TxnOffsetCommitRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[TxnOffsetCommitRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(TxnOffsetCommitRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -167,7 +164,7 @@ class TxnOffsetCommitRequest(Message):
 _TxnOffsetCommitRequest = decoded(TxnOffsetCommitRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _TxnOffsetCommitRequest()
     m.generation_id_or_member_epoch = -1
     m.member_id = ""
@@ -227,10 +224,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _TxnOffsetCommitRequest()
     m.generation_id_or_member_epoch = -1
     m.member_id = ""
@@ -289,10 +290,14 @@ def _read_v2(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _TxnOffsetCommitRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -377,10 +382,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _TxnOffsetCommitRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -460,7 +469,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -716,7 +729,7 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[TxnOffsetCommitRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[TxnOffsetCommitRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
 
 _FIELDS = (

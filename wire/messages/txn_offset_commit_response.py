@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,13 +24,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
@@ -117,22 +118,18 @@ class TxnOffsetCommitResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> TxnOffsetCommitResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: TxnOffsetCommitResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(TxnOffsetCommitResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[TxnOffsetCommitResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(TxnOffsetCommitResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -144,7 +141,7 @@ class TxnOffsetCommitResponse(Message):
 _TxnOffsetCommitResponse = decoded(TxnOffsetCommitResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _TxnOffsetCommitResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -194,10 +191,14 @@ def _read_v0(d, o, s):
                 e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _TxnOffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -258,10 +259,14 @@ def _read_v3(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v6(d, o, s):
+def _read_v6(d, o, s, w):
     m = _TxnOffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -322,7 +327,11 @@ def _read_v6(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -421,7 +430,7 @@ def _write_v6(m):
 
 
 _shapes_0 = Shapes(_TxnOffsetCommitResponseTopic, (("topic_id", "U"), ("partitions", "[]", (_TxnOffsetCommitResponsePartition, (("partition_index", "i"), ("error_code", "h"),), ())),), (("name", ""),))
-_READ: dict[int, Callable[..., tuple[TxnOffsetCommitResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[TxnOffsetCommitResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}
 
 _FIELDS = (

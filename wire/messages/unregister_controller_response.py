@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
@@ -53,22 +54,18 @@ class UnregisterControllerResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UnregisterControllerResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: UnregisterControllerResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(UnregisterControllerResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(UnregisterControllerResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UnregisterControllerResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[UnregisterControllerResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(UnregisterControllerResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(UnregisterControllerResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -80,7 +77,7 @@ class UnregisterControllerResponse(Message):
 _UnregisterControllerResponse = decoded(UnregisterControllerResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _UnregisterControllerResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -97,7 +94,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -121,7 +122,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[UnregisterControllerResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UnregisterControllerResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse
 
@@ -97,22 +98,18 @@ class UpdateFeaturesRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateFeaturesRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: UpdateFeaturesRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(UpdateFeaturesRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateFeaturesRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[UpdateFeaturesRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(UpdateFeaturesRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -124,7 +121,7 @@ class UpdateFeaturesRequest(Message):
 _UpdateFeaturesRequest = decoded(UpdateFeaturesRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _UpdateFeaturesRequest()
     m.validate_only = False
     m.timeout_ms, n = unpack_iB(d, o)
@@ -159,10 +156,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _UpdateFeaturesRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -196,7 +197,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -259,7 +264,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[UpdateFeaturesRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[UpdateFeaturesRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}
 
 _FIELDS = (

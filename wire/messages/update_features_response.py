@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
@@ -87,22 +88,18 @@ class UpdateFeaturesResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateFeaturesResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: UpdateFeaturesResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(UpdateFeaturesResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateFeaturesResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[UpdateFeaturesResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(UpdateFeaturesResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -114,7 +111,7 @@ class UpdateFeaturesResponse(Message):
 _UpdateFeaturesResponse = decoded(UpdateFeaturesResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _UpdateFeaturesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -165,10 +162,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _UpdateFeaturesResponse()
     m.results = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -186,7 +187,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -261,7 +266,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[UpdateFeaturesResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[UpdateFeaturesResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}
 
 _FIELDS = (

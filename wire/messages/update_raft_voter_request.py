@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 
@@ -119,22 +120,18 @@ class UpdateRaftVoterRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateRaftVoterRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: UpdateRaftVoterRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(UpdateRaftVoterRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[UpdateRaftVoterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(UpdateRaftVoterRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -146,7 +143,7 @@ class UpdateRaftVoterRequest(Message):
 _UpdateRaftVoterRequest = decoded(UpdateRaftVoterRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _UpdateRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -199,7 +196,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -255,7 +256,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[UpdateRaftVoterRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterRequest], bytes]] = {0: _write_v0}
 
 _FIELDS = (

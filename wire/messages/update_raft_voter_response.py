@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,13 +22,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tag,
     write_tags,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
@@ -92,22 +93,18 @@ class UpdateRaftVoterResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> UpdateRaftVoterResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: UpdateRaftVoterResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(UpdateRaftVoterResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[UpdateRaftVoterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(UpdateRaftVoterResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -119,7 +116,7 @@ class UpdateRaftVoterResponse(Message):
 _UpdateRaftVoterResponse = decoded(UpdateRaftVoterResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _UpdateRaftVoterResponse()
     m.current_leader = e1 = _CurrentLeader()
     e1.leader_id = -1
@@ -165,7 +162,11 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u2 = []
                 u2.append((t3, d[o:p4]))
                 o = p4
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -197,7 +198,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[UpdateRaftVoterResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterResponse], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -23,12 +23,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.vote_response import VoteResponse
 
@@ -128,22 +129,18 @@ class VoteRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> VoteRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: VoteRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(VoteRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(VoteRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[VoteRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(VoteRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(VoteRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -155,7 +152,7 @@ class VoteRequest(Message):
 _VoteRequest = decoded(VoteRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _VoteRequest()
     m.voter_id = -1
     n = d[o]
@@ -233,10 +230,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -311,10 +312,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -388,7 +393,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -553,7 +562,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[VoteRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[VoteRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -26,13 +26,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_tags,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihiioB = packed("ihiioB").iter_unpack
 pack_H = packed("H").pack
@@ -144,22 +145,18 @@ class VoteResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> VoteResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: VoteResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(VoteResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(VoteResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[VoteResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(VoteResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(VoteResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -171,7 +168,7 @@ class VoteResponse(Message):
 _VoteResponse = decoded(VoteResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _VoteResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hB(d, o)
@@ -251,10 +248,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _VoteResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -361,7 +362,11 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -468,7 +473,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[VoteResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[VoteResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}
 
 _FIELDS = (

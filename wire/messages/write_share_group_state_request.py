@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,13 +21,14 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.write_share_group_state_response import WriteShareGroupStateResponse
 
@@ -143,22 +144,18 @@ class WriteShareGroupStateRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteShareGroupStateRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: WriteShareGroupStateRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(WriteShareGroupStateRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[WriteShareGroupStateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(WriteShareGroupStateRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -170,7 +167,7 @@ class WriteShareGroupStateRequest(Message):
 _WriteShareGroupStateRequest = decoded(WriteShareGroupStateRequest)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _WriteShareGroupStateRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -256,10 +253,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _WriteShareGroupStateRequest()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -344,7 +345,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -463,7 +468,7 @@ def _write_v1(m):
 
 _shapes_0 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), (("delivery_complete_count", -1),))
 _shapes_1 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("delivery_complete_count", "i"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), ())
-_READ: dict[int, Callable[..., tuple[WriteShareGroupStateRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[WriteShareGroupStateRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

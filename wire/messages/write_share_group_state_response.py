@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -21,12 +21,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -100,22 +101,18 @@ class WriteShareGroupStateResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteShareGroupStateResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: WriteShareGroupStateResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(WriteShareGroupStateResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteShareGroupStateResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[WriteShareGroupStateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(WriteShareGroupStateResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -127,7 +124,7 @@ class WriteShareGroupStateResponse(Message):
 _WriteShareGroupStateResponse = decoded(WriteShareGroupStateResponse)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _WriteShareGroupStateResponse()
     n = d[o]
     o += 1
@@ -180,7 +177,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -228,7 +229,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[WriteShareGroupStateResponse, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[WriteShareGroupStateResponse], bytes]] = {0: _write_v0, 1: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from mockraft.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
@@ -116,22 +117,18 @@ class WriteTxnMarkersRequest(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteTxnMarkersRequest:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: WriteTxnMarkersRequest = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersRequest, version, error) from error
-        if end != len(data):
-            raise wrong_end(WriteTxnMarkersRequest, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersRequest, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[WriteTxnMarkersRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersRequest, version, error) from error
-        if end > len(data):
-            raise wrong_end(WriteTxnMarkersRequest, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -143,7 +140,7 @@ class WriteTxnMarkersRequest(Message):
 _WriteTxnMarkersRequest = decoded(WriteTxnMarkersRequest)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -206,10 +203,14 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -271,7 +272,11 @@ def _read_v2(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -366,7 +371,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[WriteTxnMarkersRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[WriteTxnMarkersRequest], bytes]] = {1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -19,12 +19,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_ihB = packed("ihB").iter_unpack
 pack_ih = packed("ih").pack
@@ -117,22 +118,18 @@ class WriteTxnMarkersResponse(Message):
     @staticmethod
     def read(data: bytes, version: int) -> WriteTxnMarkersResponse:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: WriteTxnMarkersResponse = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersResponse, version, error) from error
-        if end != len(data):
-            raise wrong_end(WriteTxnMarkersResponse, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersResponse, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[WriteTxnMarkersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersResponse, version, error) from error
-        if end > len(data):
-            raise wrong_end(WriteTxnMarkersResponse, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -144,7 +141,7 @@ class WriteTxnMarkersResponse(Message):
 _WriteTxnMarkersResponse = decoded(WriteTxnMarkersResponse)
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _WriteTxnMarkersResponse()
     n = d[o]
     o += 1
@@ -222,7 +219,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v1(m):
@@ -274,7 +275,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[WriteTxnMarkersResponse, int]]] = {1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[WriteTxnMarkersResponse], bytes]] = {1: _write_v1, 2: _write_v1}
 
 _FIELDS = (

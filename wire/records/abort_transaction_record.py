@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -17,13 +17,14 @@ from mockraft.wire.primitives import (
     tag_header,
     write_string_length,
     write_tag,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 
 
@@ -49,22 +50,18 @@ class AbortTransactionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AbortTransactionRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AbortTransactionRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AbortTransactionRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(AbortTransactionRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AbortTransactionRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AbortTransactionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AbortTransactionRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(AbortTransactionRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -76,7 +73,7 @@ class AbortTransactionRecord(Message):
 _AbortTransactionRecord = decoded(AbortTransactionRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AbortTransactionRecord()
     m.reason = None
     t = d[o]
@@ -110,7 +107,11 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -141,7 +142,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AbortTransactionRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AbortTransactionRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

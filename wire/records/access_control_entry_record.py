@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -19,12 +19,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Ub = packed("Ub").pack
 pack_UbB = packed("UbB").pack
@@ -75,22 +76,18 @@ class AccessControlEntryRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> AccessControlEntryRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: AccessControlEntryRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(AccessControlEntryRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(AccessControlEntryRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AccessControlEntryRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[AccessControlEntryRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(AccessControlEntryRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(AccessControlEntryRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -102,7 +99,7 @@ class AccessControlEntryRecord(Message):
 _AccessControlEntryRecord = decoded(AccessControlEntryRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _AccessControlEntryRecord()
     m.id, m.resource_type, k1 = unpack_UbB(d, o)
     o += 17
@@ -131,7 +128,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -166,7 +167,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[AccessControlEntryRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AccessControlEntryRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

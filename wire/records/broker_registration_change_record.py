@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNPACKERS,
@@ -23,13 +23,14 @@ from mockraft.wire.primitives import (
     tag_count,
     tag_header,
     write_uuids_tag,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_BBb = packed("BBb").pack
 pack_iq = packed("iq").pack
@@ -72,22 +73,18 @@ class BrokerRegistrationChangeRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> BrokerRegistrationChangeRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: BrokerRegistrationChangeRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationChangeRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(BrokerRegistrationChangeRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationChangeRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[BrokerRegistrationChangeRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationChangeRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(BrokerRegistrationChangeRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -99,7 +96,7 @@ class BrokerRegistrationChangeRecord(Message):
 _BrokerRegistrationChangeRecord = decoded(BrokerRegistrationChangeRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _BrokerRegistrationChangeRecord()
     m.in_controlled_shutdown = 0
     m.log_dirs = []
@@ -136,10 +133,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _BrokerRegistrationChangeRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -179,10 +180,14 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _BrokerRegistrationChangeRecord()
     m.cordoned_log_dirs = None
     m.fenced = 0
@@ -236,10 +241,14 @@ def _read_v2(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _BrokerRegistrationChangeRecord()
     m.fenced = 0
     m.in_controlled_shutdown = 0
@@ -310,7 +319,11 @@ def _read_v3(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -401,7 +414,7 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[BrokerRegistrationChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}
 
 _FIELDS = (

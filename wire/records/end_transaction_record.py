@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 
 
@@ -41,22 +42,18 @@ class EndTransactionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> EndTransactionRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: EndTransactionRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(EndTransactionRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(EndTransactionRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTransactionRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[EndTransactionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(EndTransactionRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(EndTransactionRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -68,7 +65,7 @@ class EndTransactionRecord(Message):
 _EndTransactionRecord = decoded(EndTransactionRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _EndTransactionRecord()
     t = d[o]
     o += 1
@@ -76,7 +73,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -87,7 +88,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[EndTransactionRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EndTransactionRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -20,12 +20,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_iB = packed("iB").iter_unpack
 iterate_iUB = packed("iUB").iter_unpack
@@ -88,22 +89,18 @@ class LeaderChangeMessage(Message):
     @staticmethod
     def read(data: bytes, version: int) -> LeaderChangeMessage:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: LeaderChangeMessage = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(LeaderChangeMessage, version, error) from error
-        if end != len(data):
-            raise wrong_end(LeaderChangeMessage, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaderChangeMessage, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[LeaderChangeMessage, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(LeaderChangeMessage, version, error) from error
-        if end > len(data):
-            raise wrong_end(LeaderChangeMessage, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -115,7 +112,7 @@ class LeaderChangeMessage(Message):
 _LeaderChangeMessage = decoded(LeaderChangeMessage)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -183,10 +180,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -252,7 +253,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -325,7 +330,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[LeaderChangeMessage, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[LeaderChangeMessage], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

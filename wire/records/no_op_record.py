@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 
 
@@ -41,22 +42,18 @@ class NoOpRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> NoOpRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: NoOpRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(NoOpRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(NoOpRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[NoOpRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[NoOpRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(NoOpRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(NoOpRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -68,7 +65,7 @@ class NoOpRecord(Message):
 _NoOpRecord = decoded(NoOpRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _NoOpRecord()
     t = d[o]
     o += 1
@@ -76,7 +73,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -87,7 +88,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[NoOpRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[NoOpRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

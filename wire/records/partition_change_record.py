@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -26,13 +26,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_uuids_tag,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_BBb = packed("BBb").pack
 pack_BBi = packed("BBi").pack
@@ -90,22 +91,18 @@ class PartitionChangeRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PartitionChangeRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: PartitionChangeRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(PartitionChangeRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(PartitionChangeRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionChangeRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[PartitionChangeRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(PartitionChangeRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(PartitionChangeRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -117,7 +114,7 @@ class PartitionChangeRecord(Message):
 _PartitionChangeRecord = decoded(PartitionChangeRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _PartitionChangeRecord()
     m.directories = None
     m.eligible_leader_replicas = None
@@ -240,10 +237,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _PartitionChangeRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -383,10 +384,14 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _PartitionChangeRecord()
     m.isr = None
     m.leader = -2
@@ -560,7 +565,11 @@ def _read_v2(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -847,7 +856,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[PartitionChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

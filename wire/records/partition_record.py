@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     PACKERS,
     READ_FAULTS,
@@ -28,13 +28,14 @@ from mockraft.wire.primitives import (
     write_tag,
     write_uuids,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_BBb = packed("BBb").pack
 pack_all_i = PACKERS["i"]
@@ -98,22 +99,18 @@ class PartitionRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> PartitionRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: PartitionRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(PartitionRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(PartitionRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[PartitionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(PartitionRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(PartitionRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -125,7 +122,7 @@ class PartitionRecord(Message):
 _PartitionRecord = decoded(PartitionRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _PartitionRecord()
     m.directories = []
     m.eligible_leader_replicas = None
@@ -212,10 +209,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _PartitionRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -314,10 +315,14 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _PartitionRecord()
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
@@ -450,7 +455,11 @@ def _read_v2(d, o, s):
                     m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -658,7 +667,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[PartitionRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 
 _FIELDS = (

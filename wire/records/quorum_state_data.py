@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -24,12 +24,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 iterate_iB = packed("iB").iter_unpack
 pack_each_ix = pack_each("ix")
@@ -97,22 +98,18 @@ class QuorumStateData(Message):
     @staticmethod
     def read(data: bytes, version: int) -> QuorumStateData:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: QuorumStateData = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(QuorumStateData, version, error) from error
-        if end != len(data):
-            raise wrong_end(QuorumStateData, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[QuorumStateData, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[QuorumStateData, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(QuorumStateData, version, error) from error
-        if end > len(data):
-            raise wrong_end(QuorumStateData, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -124,7 +121,7 @@ class QuorumStateData(Message):
 _QuorumStateData = decoded(QuorumStateData)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _QuorumStateData()
     m.voted_directory_id = ZERO_UUID
     k1 = d[o]
@@ -171,10 +168,14 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _QuorumStateData()
     m.cluster_id = ""
     m.applied_offset = 0
@@ -185,7 +186,11 @@ def _read_v1(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -241,7 +246,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[QuorumStateData, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[QuorumStateData], bytes]] = {0: _write_v0, 1: _write_v1}
 
 _FIELDS = (

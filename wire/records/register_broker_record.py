@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNPACKERS,
@@ -32,13 +32,14 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uuids_tag,
     write_uvarint,
+    wrong_end,
     wrong_tag_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Hh = packed("Hh").pack
 pack_Hhx = packed("Hhx").pack
@@ -152,22 +153,18 @@ class RegisterBrokerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RegisterBrokerRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: RegisterBrokerRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(RegisterBrokerRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(RegisterBrokerRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterBrokerRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[RegisterBrokerRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(RegisterBrokerRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(RegisterBrokerRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -179,7 +176,7 @@ class RegisterBrokerRecord(Message):
 _RegisterBrokerRecord = decoded(RegisterBrokerRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.in_controlled_shutdown = False
@@ -272,10 +269,14 @@ def _read_v0(d, o, s):
                     m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v1(d, o, s):
+def _read_v1(d, o, s, w):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
@@ -367,10 +368,14 @@ def _read_v1(d, o, s):
                     m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v2(d, o, s):
+def _read_v2(d, o, s, w):
     m = _RegisterBrokerRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -461,10 +466,14 @@ def _read_v2(d, o, s):
                     m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v3(d, o, s):
+def _read_v3(d, o, s, w):
     m = _RegisterBrokerRecord()
     m.cordoned_log_dirs = None
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
@@ -569,10 +578,14 @@ def _read_v3(d, o, s):
                     m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
-def _read_v4(d, o, s):
+def _read_v4(d, o, s, w):
     m = _RegisterBrokerRecord()
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
     o += 30
@@ -694,7 +707,11 @@ def _read_v4(d, o, s):
                     m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -1065,7 +1082,7 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[RegisterBrokerRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[RegisterBrokerRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4}
 
 _FIELDS = (

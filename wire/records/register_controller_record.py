@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
@@ -22,12 +22,13 @@ from mockraft.wire.primitives import (
     write_string_length,
     write_tags,
     write_uvarint,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_Hh = packed("Hh").pack
 pack_Hhx = packed("Hhx").pack
@@ -118,22 +119,18 @@ class RegisterControllerRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RegisterControllerRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: RegisterControllerRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(RegisterControllerRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(RegisterControllerRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterControllerRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[RegisterControllerRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(RegisterControllerRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(RegisterControllerRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -145,7 +142,7 @@ class RegisterControllerRecord(Message):
 _RegisterControllerRecord = decoded(RegisterControllerRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _RegisterControllerRecord()
     m.controller_id, m.incarnation_id, m.zk_migration_ready, n = unpack_iUoB(d, o)
     o += 22
@@ -208,7 +205,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -265,7 +266,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[RegisterControllerRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RegisterControllerRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

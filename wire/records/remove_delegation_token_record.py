@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
@@ -15,12 +15,13 @@ from mockraft.wire.primitives import (
     read_tags,
     write_string_length,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 
 
@@ -46,22 +47,18 @@ class RemoveDelegationTokenRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> RemoveDelegationTokenRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: RemoveDelegationTokenRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(RemoveDelegationTokenRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(RemoveDelegationTokenRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveDelegationTokenRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[RemoveDelegationTokenRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(RemoveDelegationTokenRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(RemoveDelegationTokenRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -73,7 +70,7 @@ class RemoveDelegationTokenRecord(Message):
 _RemoveDelegationTokenRecord = decoded(RemoveDelegationTokenRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _RemoveDelegationTokenRecord()
     k1 = d[o]
     if 0 < k1 < 128:
@@ -86,7 +83,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -105,7 +106,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[RemoveDelegationTokenRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveDelegationTokenRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from mockraft.wire.codec_path import accelerate
-from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end
+from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     packed,
     read_tags,
     write_tags,
+    wrong_end,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 pack_b = packed("b").pack
 pack_bx = packed("bx").pack
@@ -47,22 +48,18 @@ class ZkMigrationStateRecord(Message):
     @staticmethod
     def read(data: bytes, version: int) -> ZkMigrationStateRecord:
         try:
-            message, end = _READ[version](data, 0, None)
+            found: ZkMigrationStateRecord = _READ[version](data, 0, None, True)
         except READ_FAULTS as error:
             raise unreadable(ZkMigrationStateRecord, version, error) from error
-        if end != len(data):
-            raise wrong_end(ZkMigrationStateRecord, version, end, len(data))
-        return message
+        return found
 
     @staticmethod
     def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ZkMigrationStateRecord, int]:
         try:
-            message, end = _READ[version](data, offset, spend)
+            found: tuple[ZkMigrationStateRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
             raise unreadable(ZkMigrationStateRecord, version, error) from error
-        if end > len(data):
-            raise wrong_end(ZkMigrationStateRecord, version, end, len(data))
-        return message, end
+        return found
 
     def write(self, version: int) -> bytes:
         try:
@@ -74,7 +71,7 @@ class ZkMigrationStateRecord(Message):
 _ZkMigrationStateRecord = decoded(ZkMigrationStateRecord)
 
 
-def _read_v0(d, o, s):
+def _read_v0(d, o, s, w):
     m = _ZkMigrationStateRecord()
     m.zk_migration_state, t = unpack_bB(d, o)
     o += 2
@@ -82,7 +79,11 @@ def _read_v0(d, o, s):
         m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
-    return m, o
+    if w:
+        if o == len(d): return m
+    elif o <= len(d):
+        return m, o
+    raise wrong_end(o, len(d))
 
 
 def _write_v0(m):
@@ -93,7 +94,7 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[..., tuple[ZkMigrationStateRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., Any]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ZkMigrationStateRecord], bytes]] = {0: _write_v0}
 
 _FIELDS = (
