@@ -27,15 +27,17 @@ _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 
 @cache
-def _versions() -> dict[int, range]:
-    """The versions of each API; all possible ones for ApiVersions, since clients start with their newest.
+def _versions(api_key: int) -> range:
+    """The versions of an API; all possible ones for ApiVersions, since clients start with their newest.
 
     Those that the newest release has dropped are left out: ZooKeeper's sessions begin as Produce 0 does.
     """
-    requests = {key: messages.request(key) for key in messages.REQUESTS}
-    known = {key: range(request.min_version, request.max_version + 1) for key, request in requests.items()}
-    known[api_keys.API_VERSIONS] = range(API_VERSION_MAX + 1)
-    return known
+    if api_key == api_keys.API_VERSIONS:
+        return range(API_VERSION_MAX + 1)
+    if api_key not in messages.REQUESTS:
+        return range(0)
+    request = messages.request(api_key)
+    return range(request.min_version, request.max_version + 1)
 
 
 @cache
@@ -61,7 +63,7 @@ def is_plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool
     if len(data) < REQUEST_START.size:
         return False
     length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
-    if not 10 <= length <= frame_bytes_max or version not in _versions().get(key, ()):
+    if not 10 <= length <= frame_bytes_max or version not in _versions(key):
         return False
     if not -1 <= name_bytes <= min(CLIENT_ID_BYTES_MAX, length - 10):
         return False
