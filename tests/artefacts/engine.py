@@ -33,8 +33,10 @@ def engine() -> Iterator[None]:
     if answers():
         yield
         return
-    if "DOCKER_HOST" in os.environ or os.geteuid() != 0 or None in (shutil.which("docker"), shutil.which("dockerd")):
-        raise NotAtHandError("no Docker engine answers (`docker info`), and only root can start dockerd")
+    if host := os.environ.get("DOCKER_HOST"):
+        raise NotAtHandError(f"no Docker engine answers at DOCKER_HOST={host}")
+    if os.geteuid() != 0 or None in (shutil.which("docker"), shutil.which("dockerd")):
+        raise NotAtHandError("no Docker engine answers (`docker info`); root starts one where dockerd is installed")
     folder = Path(tempfile.mkdtemp(prefix="mockraft-docker-"))
     socket = f"unix://{folder}/docker.sock"
     options = ("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid")
