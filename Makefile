@@ -21,7 +21,7 @@ ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,speed,dist,typ
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
-PACKAGES_units := openssl tshark
+PACKAGES_units := curl jq openssl tshark
 PACKAGES_py311 := $(PACKAGES_units)
 PACKAGES_py312 := cc:gcc $(PACKAGES_units)
 PACKAGES_py313 := cc:gcc $(PACKAGES_units)

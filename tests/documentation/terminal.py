@@ -13,7 +13,8 @@ from pathlib import Path
 from .console import Command, matches
 
 _SERVER = re.compile(
-    r"mockraft (?:serve|serve-capture|capture|broker(?!-)|run|record --upstream|requests --follow|fleet(?!.* --for ))\b"
+    r"mockraft (?:serve|serve-capture|capture|broker(?!-)|run|record --upstream|requests --follow)\b"
+    r"|mockraft fleet(?![^#]* --for )"
     r"|kafka-server-start"
 )
 _READY = re.compile(
