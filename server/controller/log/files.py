@@ -128,11 +128,16 @@ class LogFiles:
                 path.unlink()
         return kept
 
-    def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
-        """Begin a new segment after a snapshot of the whole log, then write its file. OSError if either cannot be."""
-        # With a new segment here, dropping the records below the snapshot frees their space.
-        self.storage.roll(snapshot_id.end_offset)
-        return (yield from self.store_snapshot(snapshot_id, batches))
+    def begin_segment_after(self, written: Snapshot, end_offset: int) -> None:
+        """Begin a new segment at the end of the log, or delete the snapshot and raise OSError if that is impossible.
+
+        Then dropping the records below the snapshot frees their space.
+        """
+        try:
+            self.storage.roll(end_offset)
+        except OSError:
+            written.delete()
+            raise
 
     def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
         """Write a snapshot's file, with a pause at each empty one of `batches`. OSError when it cannot be written."""

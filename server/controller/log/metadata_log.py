@@ -46,13 +46,11 @@ class MetadataLog:
     def __init__(self, config: ControllerConfig, files: LogFiles | None, directory_id: bytes) -> None:
         """An empty log; use `open`."""
         self.config, self.directory_id = config, directory_id
-        self.leader_epoch = 0
-        self.start_offset = self.high_watermark = self._last_timestamp_ms = 0
+        self.leader_epoch = self.start_offset = self.high_watermark = self._last_timestamp_ms = 0
         self.commits_alone = False
         self.snapshots: list[Snapshot] = []
         self.election = Election()
-        self._files = files
-        self.frames = record_frames(config.overlay)
+        self._files, self.frames = files, record_frames(config.overlay)
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
         self._snapshot_bytes_mark = self._snapshot_time_ms = 0
@@ -302,8 +300,10 @@ class MetadataLog:
             encode_record=self.frames.encode,
         )
         try:
-            store = snapshot.in_memory if self._files is None else self._files.write_snapshot
+            store = self._files.store_snapshot if self._files is not None else snapshot.in_memory
             written = yield from store(snapshot_id, batches)
+            if self._files is not None:
+                self._files.begin_segment_after(written, self.end_offset)
         except OSError as error:
             _LOGGER.error("snapshot %s cannot be written: %s", snapshot_id.file_name, error)
             self._snapshot_time_ms = now_ms + _SNAPSHOT_RETRY_MS
