@@ -93,3 +93,21 @@ def test_it_is_dropped_if_there_is_a_newer_one_at_its_end(cluster: Cluster, tmp_
     finish(cluster)
     assert [each.id for each in cluster.log.snapshots] == [newer]
     assert len(list(tmp_path.rglob("*.checkpoint*"))) == (cluster.config.data_dir is not None)
+
+
+def test_retention_keeps_what_was_written_meanwhile(tmp_path: Path) -> None:
+    limits = {"metadata_log_max_record_bytes_between_snapshots": 50_000, "metadata_max_retention_bytes": 1_000}
+    cluster = Cluster(data_dir=tmp_path / "data", **limits)
+    for number in range(3):
+        cluster.write(*topics(10_000 * number, LARGE))
+        cluster.controller.tick(cluster.now_ms)
+        cluster.write(*topics(10_000 * number + LARGE, 10))
+        finish(cluster)
+        cluster.write(*topics(10_000 * number + LARGE + 10, 10))
+    assert len(cluster.log.snapshots) == 1
+    assert len(list(tmp_path.rglob("*.log"))) == 2
+    cluster.controller.close()
+    raft = Raft.open(cluster.config, cluster.now_ms, cluster.rng)
+    again = Controller(cluster.config, raft, cluster.rng, cluster.now_ms)
+    assert again.image.topics == cluster.controller.image.topics
+    assert len(again.image.topics.by_id) == 3 * (LARGE + 20)
