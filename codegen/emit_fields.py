@@ -1,9 +1,9 @@
 """The table of a message's fields, which `mockraft_speed` reads to make its plans.
 
 One row for a struct, the message first: its name and its fields. A field is (name, type, versions, default, ignorable,
-nullable versions, tagged versions, tag, compact
-versions), without the values at the end that are the usual ones. Versions are
-(first, last), within the valid ones. The table is one constant, so that a module without the accelerator pays nothing.
+nullable versions, tagged versions, tag, compact versions), without the values at the end that are the usual ones.
+Versions are (first, last), within the valid ones. The table is one constant, so that a module without the accelerator
+pays nothing. `wire.codec_path.TABLE_FORMAT` changes with these rows.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from __future__ import annotations
 from mockraft.codegen.lines import Lines
 from mockraft.codegen.spec import FieldSpec, MessageSpec
 from mockraft.codegen.versions import ALL, Versions
-
-TABLE_FORMAT = 1
-"""Changes when `mockraft_speed` has to read the rows differently."""
 
 _USUAL = ("False", "(0, -1)", "(0, -1)", "-1", "None")
 

@@ -28,18 +28,21 @@ def _choose() -> Callable[[Any, Any], None] | None:
     try:
         import mockraft_speed
     except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "mockraft_speed" and wanted == "auto":
-            return None
-        fault = f"mockraft-speed cannot be used: {error}"
+        if isinstance(error, ModuleNotFoundError) and error.name == "mockraft_speed":
+            if wanted == "auto":
+                return None
+            fault = "mockraft-speed is not installed: pip install 'mockraft[speed]' (in a clone: pip install ./speed)"
+        else:
+            fault = f"mockraft-speed cannot be used ({error}): install it again"
     else:
         if mockraft_speed.TABLE_FORMAT == TABLE_FORMAT:
             return mockraft_speed.accelerate
-        fault = f"mockraft-speed {mockraft_speed.__version__} is for another version of mockraft"
+        fault = f"mockraft-speed {mockraft_speed.__version__} is for another mockraft: install both in one version"
     if wanted == "speed":
-        raise ImportError(f"MOCKRAFT_CODEC=speed: {fault}; pip install 'mockraft[speed]'")
+        raise ImportError(f"MOCKRAFT_CODEC=speed: {fault}")
     import warnings
 
-    warnings.warn(f"{fault}; the codec runs in pure Python", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"{fault}; until then the codec runs in pure Python", RuntimeWarning, stacklevel=2)
     return None
 
 

@@ -2,7 +2,7 @@
 
    A `Codec` makes and keeps the plans of a class, by version. A `Path` is one of the three callables; it tries the plan
    and otherwise calls the pure function, its `__wrapped__`, with the same arguments. The GIL is held throughout: every
-   step creates or reads Python objects, and the longest message of a test takes less than a millisecond. */
+   step creates or reads Python objects, and a message of a megabyte takes about 10 ms. */
 
 #include "plan.h"
 #include <structmember.h>
@@ -46,11 +46,18 @@ static int codec_traverse(Codec *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->build);
-    return 0;
+    int stop = 0;
+    for (long i = 0; self->plans != NULL && i <= self->max_version - self->min_version && !stop; i++)
+        stop = plan_traverse(self->plans[i], visit, arg);
+    return stop;
 }
 
 static int codec_clear(Codec *self)
 {
+    for (long i = 0; self->plans != NULL && i <= self->max_version - self->min_version; i++) {
+        plan_free(self->plans[i]);
+        self->plans[i] = NULL;
+    }
     Py_CLEAR(self->build);
     return 0;
 }
@@ -59,10 +66,8 @@ static void codec_dealloc(Codec *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    if (self->plans != NULL)
-        for (long i = 0; i <= self->max_version - self->min_version; i++) plan_free(self->plans[i]);
-    PyMem_Free(self->plans);
     codec_clear(self);
+    PyMem_Free(self->plans);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -80,8 +85,10 @@ static inline const Plan *plan_of(Codec *codec, PyObject *version)
         if (row == NULL) return NULL;
         Plan *made = plan_from_row(row);
         Py_DECREF(row);
-        plan_free(*plan); /* building runs Python code, which may have used this very version */
-        *plan = made;
+        if (*plan == NULL)
+            *plan = made;
+        else
+            plan_free(made); /* building runs Python code: another thread was first */
     }
     return *plan;
 }
@@ -139,14 +146,28 @@ static PyObject *path_get(PyObject *self, PyObject *object, PyObject *type)
     return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
 }
 
-/* What only the pure function has is its: the name, the signature. */
+/* What only the pure function has is its: the name, the description, the signature. */
 static PyObject *path_getattr(PyObject *self, PyObject *name)
 {
-    PyObject *found = PyObject_GenericGetAttr(self, name);
-    if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-    PyErr_Clear();
+    if (PyUnicode_CompareWithASCIIString(name, "__module__") != 0 &&
+        PyUnicode_CompareWithASCIIString(name, "__doc__") != 0) {
+        PyObject *found = PyObject_GenericGetAttr(self, name);
+        if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+        PyErr_Clear();
+    }
     return PyObject_GetAttr(((Path *)self)->pure, name);
 }
+
+/* Pickled and copied by its name, as a function is. */
+static PyObject *path_reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyObject_GetAttrString(((Path *)self)->pure, "__qualname__");
+}
+
+static PyMethodDef path_methods[] = {
+    {"__reduce__", path_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
 
 static int path_traverse(Path *self, visitproc visit, void *arg)
 {
@@ -188,10 +209,10 @@ static PyType_Slot codec_slots[] = {
 };
 
 static PyType_Slot function_slots[] = {
-    {Py_tp_doc, "A static method that reads"},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_getattro, path_getattr},
     {Py_tp_members, path_members},
+    {Py_tp_methods, path_methods},
     {Py_tp_traverse, path_traverse},
     {Py_tp_clear, path_clear},
     {Py_tp_dealloc, path_dealloc},
@@ -199,11 +220,11 @@ static PyType_Slot function_slots[] = {
 };
 
 static PyType_Slot method_slots[] = {
-    {Py_tp_doc, "A method that writes"},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_getattro, path_getattr},
     {Py_tp_descr_get, path_get},
     {Py_tp_members, path_members},
+    {Py_tp_methods, path_methods},
     {Py_tp_traverse, path_traverse},
     {Py_tp_clear, path_clear},
     {Py_tp_dealloc, path_dealloc},

@@ -106,7 +106,11 @@ Plan *plan_from_row(PyObject *row)
     plan->decoded = (PyTypeObject *)Py_NewRef(decoded);
     plan->is_flexible = is_flexible;
     plan->required_count = required_count;
-    PyObject *unknown = PyUnicode_FromString("unknown_tagged_fields");
+    if (!PyType_IsSubtype(decoded, public) || decoded->tp_basicsize != public->tp_basicsize)
+        PyErr_Format(PyExc_TypeError, "%s is not %s without a constructor", decoded->tp_name, public->tp_name);
+    else if (required_count < 0 || required_count > PyTuple_GET_SIZE(absent))
+        PyErr_SetString(PyExc_ValueError, "more fields are required than absent");
+    PyObject *unknown = PyErr_Occurred() ? NULL : PyUnicode_FromString("unknown_tagged_fields");
     if (unknown != NULL) {
         plan->unknown_slot = find_slot(public, unknown);
         Py_DECREF(unknown);
@@ -122,6 +126,26 @@ Plan *plan_from_row(PyObject *row)
     plan->is_leaf = are_leaves(plan->plain, plan->plain_count) && are_leaves(plan->tagged, plan->tagged_count) &&
                     are_leaves(plan->absent, plan->absent_count);
     return plan;
+}
+
+static int traverse_fields(const Field *fields, Py_ssize_t count, visitproc visit, void *arg)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_VISIT(fields[i].value);
+        int stop = plan_traverse(fields[i].plan, visit, arg);
+        if (stop) return stop;
+    }
+    return 0;
+}
+
+int plan_traverse(const Plan *plan, visitproc visit, void *arg)
+{
+    if (plan == NULL) return 0;
+    Py_VISIT(plan->public);
+    Py_VISIT(plan->decoded);
+    int stop = traverse_fields(plan->plain, plan->plain_count, visit, arg);
+    if (!stop) stop = traverse_fields(plan->tagged, plan->tagged_count, visit, arg);
+    return stop ? stop : traverse_fields(plan->absent, plan->absent_count, visit, arg);
 }
 
 static void free_fields(Field *fields, Py_ssize_t count)

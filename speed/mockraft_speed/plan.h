@@ -11,6 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "mockraft-speed is for little-endian machines"
+#endif
+
 /* The order is that of KINDS in plans.py. Fixed sizes come first. */
 typedef enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, KINDS } Kind;
 
@@ -43,6 +47,7 @@ struct Plan {
 
 Plan *plan_from_row(PyObject *row); /* NULL with an exception set */
 void plan_free(Plan *plan);
+int plan_traverse(const Plan *plan, visitproc visit, void *arg);
 
 static inline PyObject **slot_of(PyObject *object, Py_ssize_t offset) { return (PyObject **)((char *)object + offset); }
 

@@ -22,9 +22,6 @@ SIZES = {
 KINDS = (*SIZES, "string", "bytes", "struct")
 """Kinds of fields in the order of the C enumeration; `records` are bytes."""
 
-TAGS_MAX = 127
-"""Maximum number of tagged fields of a struct that the C code can count."""
-
 
 class Field(NamedTuple):
     """One field of a struct, a row of the generated table: see `mockraft.codegen.emit_fields`."""
@@ -67,8 +64,6 @@ class Planner:
         plain = [f for f in present if not _has(f.tagged, version)]
         tagged = sorted((f for f in present if _has(f.tagged, version)), key=lambda f: f.tag)
         absent = sorted((f for f in fields if f not in present), key=lambda f: f.ignorable)
-        if len(tagged) > TAGS_MAX:
-            raise ValueError(f"{name} has more than {TAGS_MAX} tagged fields")
         return (
             self._namespace[name],
             self._namespace["_" + name],

@@ -192,14 +192,15 @@ static inline PyObject *read_field(Cursor *c, const Field *f)
 /* Return an instance without values. The collector does not know it yet: see `finish`. */
 static inline PyObject *new_instance(const Plan *plan)
 {
-    PyObject *object = _PyObject_GC_New(plan->decoded);
+    PyObject *object = PyObject_GC_New(PyObject, plan->decoded);
     if (object == NULL) return NULL;
     memset(object + 1, 0, plan->decoded->tp_basicsize - sizeof(PyObject));
     *slot_of(object, plan->unknown_slot) = Py_NewRef(no_tags);
     return object;
 }
 
-/* Show a complete instance to the collector, unless it holds nothing but numbers, strings and bytes. */
+/* Show a complete instance to the collector, unless its fields are numbers, strings and bytes only: as long as they have
+   their types, it is part of no cycle. */
 static inline PyObject *finish(const Plan *plan, PyObject *object, bool is_complete)
 {
     if (!is_complete)

@@ -268,9 +268,9 @@ static bool write_tagged(Buffer *b, const Field *f, PyObject *value)
 
 static bool write_tags(Buffer *b, const Plan *plan, PyObject *object)
 {
-    if (!reserve(b, 1)) return false;
+    if (plan->tagged_count > 127 || !reserve(b, 1)) return false; /* one byte for their number is enough for Kafka's */
     Py_ssize_t before = b->at++ - b->start;
-    unsigned char count = 0; /* no struct of Kafka's has 128 tagged fields: plans.py refuses one */
+    unsigned char count = 0;
     for (Py_ssize_t i = 0; i < plan->tagged_count; i++) {
         PyObject *value = *slot_of(object, plan->tagged[i].slot);
         Difference found = differs(&plan->tagged[i], value);

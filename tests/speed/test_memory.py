@@ -7,12 +7,15 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import weakref
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import field_names
+from mockraft.wire.messages import broker_heartbeat_request
 
 from ..budgets import budget
 from ..wire.test_hostile_bytes import mutant
@@ -68,6 +71,20 @@ def test_shared_objects_keep_their_reference_counts() -> None:
             cls.read(data[:-1], 12)
     after = [sys.getrefcount(value) for value in shared]
     assert max(abs(a - b) for a, b in zip(after, before, strict=True)) < 1000
+
+
+def test_a_class_that_nobody_uses_is_collected() -> None:
+    path = Path(broker_heartbeat_request.__file__)
+    kept = []
+    for _ in range(3):
+        module = ModuleType("mockraft.overlays.forgotten")
+        exec(compile(path.read_text(), str(path), "exec"), vars(module))
+        cls = module.BrokerHeartbeatRequest
+        assert cls.read(cls(broker_id=1).write(1), 1).broker_id == 1
+        kept.append(weakref.ref(cls))
+    del module, cls
+    gc.collect()
+    assert [found() for found in kept] == [None] * 3
 
 
 def test_address_sanitizer_finds_nothing(tmp_path: Path) -> None:

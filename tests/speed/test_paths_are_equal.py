@@ -1,6 +1,8 @@
 """The C code and the pure functions give the same value, error and offset: on valid, mutated and wrong messages."""
 
+import copy
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from random import Random
 from types import FunctionType
@@ -155,6 +157,10 @@ def test_other_ways_to_call_are_those_of_the_pure_functions() -> None:
     assert data == cls.write(message, 1) == message.write(1)
     assert cls.read(data=data, version=1) == cls.read(bytearray(data), 1) == cls.read(memoryview(data), 1) == message
     assert cls.read_from(data, 1, 0, len) == cls.read_from(data, 1, offset=0, spend=None) == (message, 23)
+    for function in (cls.read, cls.read_from, cls.write):
+        assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+        assert function.__name__ == function.__wrapped__.__name__
+        assert function.__doc__ == function.__wrapped__.__doc__
     with pytest.raises(TypeError):
         cls.read(data)
     with pytest.raises(TypeError):
