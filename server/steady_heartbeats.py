@@ -37,13 +37,19 @@ if TYPE_CHECKING:
 
 HEARTBEAT = api_keys.BROKER_HEARTBEAT.to_bytes(2)
 HEAD, API_KEY, CORRELATION_ID, CLIENT_ID_SIZE = slice(0, 8), slice(4, 6), slice(8, 12), 13
-"""Where a request, with its length, has them; `HEAD` is the length, API key and version."""
+"""Where a request, with its length, has them; `HEAD` is the length, API key and version.
+
+Of the client id's size only the low byte: longer ids are not remembered.
+"""
 BEFORE_OFFSET_BYTES = 27
 """Bytes before the metadata offset, in every version, without those of the client id: length, header (API key, version,
 correlation id, length of the client id, no tagged fields), broker id and epoch.
 """
 KEPT_FOR_EACH_BROKER, KEPT_AT_LEAST = 2, 64
 """Number of heartbeats that are remembered, as a client may send those of a broker under many client ids."""
+
+KEPT_BYTES_MAX = 1024
+"""Maximum size of a heartbeat that is remembered: a broker's is far smaller, but a client sends what it likes."""
 
 _ID = Struct(">i")
 _OFFSET = Struct(">q")
@@ -118,6 +124,8 @@ class SteadyHeartbeats:
             or body.offline_log_dirs  # what these two write depends on metadata.version too
             or directories_cordoned(controller, registration, body.cordoned_log_dirs)
         ):
+            return
+        if len(request.frame) > KEPT_BYTES_MAX:
             return
         data = len(request.frame).to_bytes(4) + request.frame
         offset_at = BEFORE_OFFSET_BYTES + data[CLIENT_ID_SIZE]

@@ -8,7 +8,7 @@
 
    One thread with epoll: the load shares the cores with the server, so it must be cheap. With --rate the requests are
    due at fixed times and a latency begins when its request was due, so that a server that stalls cannot hide it.
-   SIGTERM ends a run early. The result is one JSON object on stdout. */
+   SIGTERM ends a run early. Requests that stay unanswered for ten seconds more are an error. The result is one JSON object on stdout. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -32,6 +32,7 @@
 #define SECOND 1000000000LL
 #define HEAD 16 /* bytes of an answer that are looked at */
 #define EVENTS 256
+#define LAST_ANSWERS_S 10 /* that a server may take for what is in flight at the end */
 
 struct frame {
     uint8_t *bytes;
@@ -60,7 +61,7 @@ static struct frame *frames;
 static uint64_t frame_count;
 static struct connection *connections;
 static uint64_t in_flight, errors, wrong;
-static uint32_t *latencies; /* nanoseconds */
+static int64_t *latencies; /* nanoseconds */
 static uint64_t answers, room;
 static volatile sig_atomic_t is_stopped;
 
@@ -139,8 +140,8 @@ static bool send_next(struct connection *connection, int64_t began) {
     in_flight++;
     for (uint32_t done = 0; done < frame->size;) {
         ssize_t sent = send(connection->fd, frame->bytes + done, frame->size - done, MSG_NOSIGNAL);
-        if (sent < 0) fail("send: %s", strerror(errno));
-        done += sent;
+        if (sent < 0 && errno != EINTR) fail("send: %s", strerror(errno));
+        if (sent > 0) done += sent;
     }
     return true;
 }
@@ -163,15 +164,14 @@ static bool receive(struct connection *connection) {
     return connection->received == connection->size;
 }
 
-static void count(struct connection *connection, int64_t now) {
+static void count_answer(struct connection *connection, int64_t now) {
     int at = options.error_at;
     if ((int32_t)big_endian(connection->head + 4) != connection->correlation_id ||
         (options.answer_bytes && connection->size != options.answer_bytes))
         wrong++;
-    if (at >= 0 && (connection->head[at] || connection->head[at + 1])) errors++;
+    if (at >= 0 && (connection->size < at + 2u || connection->head[at] || connection->head[at + 1])) errors++;
     if (answers == room) latencies = realloc(latencies, (room = room ? 2 * room : 1 << 20) * sizeof *latencies);
-    int64_t taken = now - connection->began;
-    latencies[answers++] = taken > UINT32_MAX ? UINT32_MAX : taken;
+    latencies[answers++] = now - connection->began;
     connection->received = 0;
     connection->in_flight = false;
     in_flight--;
@@ -198,7 +198,7 @@ static struct totals drive(void) {
     event.data.ptr = NULL;
     epoll_ctl(poll, EPOLL_CTL_ADD, timer, &event);
     int64_t began = now_ns(CLOCK_MONOTONIC), warm = began + options.warm_up_s * SECOND;
-    int64_t end = warm + options.seconds * SECOND, now = began, armed = 0;
+    int64_t end = warm + options.seconds * SECOND, now = began, armed = 0, over_since = 0;
     struct totals totals = {0};
     int next = 0; /* with a rate: the connection whose turn it is */
     for (int i = 0; i < options.connections && !options.rate; i++) send_next(&connections[i], now_ns(CLOCK_MONOTONIC));
@@ -208,6 +208,8 @@ static struct totals drive(void) {
             totals = (struct totals){now, 0, now_ns(CLOCK_PROCESS_CPUTIME_ID), server_cpu_ns(), answers};
         }
         bool is_over = now >= end || is_stopped;
+        if (is_over && !over_since) over_since = now;
+        if (over_since && now - over_since > LAST_ANSWERS_S * SECOND) fail("%lu requests were not answered", in_flight);
         while (options.rate && !is_over && due(&connections[next], began) <= now && !connections[next].in_flight) {
             send_next(&connections[next], due(&connections[next], began));
             next = (next + 1) % options.connections;
@@ -228,7 +230,7 @@ static struct totals drive(void) {
                 if (read(timer, &expirations, sizeof expirations) > 0) armed = 0;
             } else if (receive(connection)) {
                 now = now_ns(CLOCK_MONOTONIC);
-                count(connection, now);
+                count_answer(connection, now);
                 if (!options.rate && now < end && !is_stopped) send_next(connection, now);
             }
         }
@@ -240,14 +242,14 @@ static struct totals drive(void) {
 }
 
 static int compare(const void *one, const void *other) {
-    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
     return (a > b) - (a < b);
 }
 
 static void report(struct totals totals) {
     uint64_t counted = answers - totals.skipped;
     if (!totals.began || !counted) fail("the frames or the time ended before anything was measured");
-    uint32_t *measured = latencies + totals.skipped;
+    int64_t *measured = latencies + totals.skipped;
     qsort(measured, counted, sizeof *measured, compare);
     printf("{\"answers\": %lu, \"errors\": %lu, \"wrong\": %lu, \"seconds\": %.6f, \"cpu_s\": %.6f, "
            "\"load_cpu_s\": %.6f, \"p50_ms\": %.6f, \"p99_ms\": %.6f, \"max_ms\": %.6f}\n",
@@ -255,7 +257,7 @@ static void report(struct totals totals) {
            measured[counted / 2] / 1e6, measured[counted * 99 / 100] / 1e6, measured[counted - 1] / 1e6);
 }
 
-int main(int count, char **words) {
+int main(int argc, char **argv) {
     const char *path = NULL;
     static const struct option names[] = {
         {"frames", required_argument, 0, 'f'},       {"connections", required_argument, 0, 'c'},
@@ -264,7 +266,7 @@ int main(int count, char **words) {
         {"error-at", required_argument, 0, 'e'},     {"answer-bytes", required_argument, 0, 'a'},
         {"pid", required_argument, 0, 'p'},          {0},
     };
-    for (int each; (each = getopt_long(count, words, "", names, NULL)) != -1;) switch (each) {
+    for (int each; (each = getopt_long(argc, argv, "", names, NULL)) != -1;) switch (each) {
         case 'f': path = optarg; break;
         case 'c': options.connections = atoi(optarg); break;
         case 's': options.seconds = atof(optarg); break;
@@ -276,8 +278,8 @@ int main(int count, char **words) {
         case 'p': options.pid = atoi(optarg); break;
         default: return 2;
         }
-    if (optind + 2 != count || !path || options.connections < 1 || options.error_at > HEAD - 2)
-        fail("usage: load HOST PORT --frames FILE [--connections N] [--seconds S] [--warm-up S] [--rate PER_S] [--once]"
+    if (optind + 2 != argc || !path || options.connections < 1 || options.error_at > HEAD - 2 || (options.once && options.rate))
+        fail("usage: load HOST PORT --frames FILE [--connections N] [--seconds S] [--warm-up S] [--rate PER_S | --once]"
              " [--error-at BYTE] [--answer-bytes N] [--pid SERVER]");
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
@@ -286,7 +288,7 @@ int main(int count, char **words) {
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     read_frames(path);
-    connect_all(words[optind], atoi(words[optind + 1]));
+    connect_all(argv[optind], atoi(argv[optind + 1]));
     report(drive());
     return 0;
 }

@@ -1,8 +1,9 @@
-"""Runs benchmarks within a time limit, repeats what is not certain, and judges.
+"""Runs benchmarks, repeats what is not certain within a time limit, and judges.
 
 A benchmark is uncertain while a bound is missed, or while the rounds of a bound differ by more than a limit
 (`result.SPREAD_MAX`) and fall on both sides of it. It is then measured again, up to RUNS_MAX times in all, the shortest
-benchmarks first, as long as the time allows. The median of all runs is judged, so one lucky run is not enough.
+benchmarks first, as long as the time allows; a second run has a third, so that the median of all runs, which is judged,
+is one of them and one lucky run is not enough.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ class Part:
     def is_uncertain(self) -> bool:
         """True if a bound is missed or noisy and another run could change it."""
         return any(is_number(gate.measured) and (gate.is_noisy or not gate.holds) for gate in self.result.gates)
+
+    @property
+    def is_wanted_again(self) -> bool:
+        """True if another run would change or settle what is judged."""
+        return len(self.runs) < RUNS_MAX and (self.is_uncertain or len(self.runs) == 2)
 
 
 class Runner:
@@ -76,7 +82,7 @@ class Runner:
 
     def _next(self) -> Part | None:
         left_s = self._limit_s - self.seconds
-        wanted = [part for part in self.uncertain if len(part.runs) < RUNS_MAX and max(part.seconds) <= left_s]
+        wanted = [part for part in self.parts.values() if part.is_wanted_again and max(part.seconds) <= left_s]
         return min(wanted, key=lambda part: (len(part.runs), max(part.seconds)), default=None)
 
     @property

@@ -10,6 +10,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Effect, Send
 from mockraft.server.journal import Exchange
+from mockraft.server.steady_heartbeats import KEPT_BYTES_MAX
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -213,6 +214,15 @@ def test_remembers_no_more_senders_than_a_bound(both: list[Node]) -> None:
     for number in range(500):
         short.receive(short.connections[0], short.rig.frame(heartbeat, 2, f"client {number}"))
     assert len(short.rig.node.steady._known) <= 66
+
+
+def test_remembers_no_large_heartbeat(both: list[Node]) -> None:
+    short, _ = both
+    heartbeat = unfenced(short)
+    before = len(short.rig.node.steady._known)
+    heartbeat.unknown_tagged_fields = [(100, bytes(KEPT_BYTES_MAX))]
+    short.receive(short.connections[0], short.rig.frame(heartbeat, 2, "large"))
+    assert len(short.rig.node.steady._known) == before
 
 
 def test_uncommitted_records_take_the_long_way(both: list[Node]) -> None:
