@@ -93,17 +93,19 @@ def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
     assert not (tmp_path / "numbers").exists()
 
 
-def test_a_stored_table_is_read_a_row_group_a_task(
+def test_row_groups_of_a_stored_table_are_shared_out_to_two_tasks_a_core(
     worker_table: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_table, "ROW_GROUP_ROWS", 4)
-    for name, start in (("part-00000", 0), ("part-00001", 12)):
+    for name, start in (("part-00000", 0), ("part-00001", 12), ("part-00002", 24)):
         worker_table.write_parts(
             iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, tmp_path / f"{name}.parquet"
         )
     stored = worker_table.stored_table(spark, tmp_path, pa.schema([NUMBERS.field("number")]))
     assert stored.source.rdd.getNumPartitions() == 4
-    assert stored.dataframe().toArrow()["number"].to_pylist() == [*range(8), *range(12, 20)]
+    assert stored.dataframe().toArrow()["number"].to_pylist() == [*range(8), *range(12, 20), *range(24, 32)]
+    monkeypatch.setattr(worker_table, "GROUPS_MAX", 1)
+    assert worker_table.stored_table(spark, tmp_path, stored.schema).source.rdd.getNumPartitions() == 6
 
 
 def test_a_stored_table_without_rows_has_none_and_without_files_is_an_error(
