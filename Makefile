@@ -69,7 +69,7 @@ test: .venv/ready  ## all tests: lint, types, generated code, units on each Pyth
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, and artefacts built twice (over two hours)
-	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,dist
+	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,speed,dist
 
 check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
 	@.venv/bin/ruff check .

@@ -191,8 +191,14 @@ class Controller(DoubleInLoop, ControllerApi):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses of the clients' listeners of the brokers started here: host:port, separated by commas."""
-        return ",".join(broker.bootstrap_servers for broker in self.brokers.values() if not broker.stopped.is_set())
+        """Addresses of the clients' listeners of the brokers started here: host:port, separated by commas.
+
+        Raises RuntimeError if there is none.
+        """
+        running = [broker for broker in self.brokers.values() if not broker.stopped.is_set()]
+        if not running:
+            raise RuntimeError("clients need a broker, and none runs: brokers=1, or start_broker(1)")
+        return ",".join(broker.bootstrap_servers for broker in running)
 
     async def start_broker(
         self,
