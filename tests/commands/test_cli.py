@@ -8,6 +8,7 @@ from importlib.metadata import version
 import pytest
 from mockraft.cli import application
 from mockraft.commands.command_groups import COMMANDS
+from mockraft.wire import codec_path
 from mockraft.wire.connection import SOFTWARE_VERSION
 from typer import Context
 from typer.main import get_group
@@ -18,7 +19,8 @@ from .cli import invoke
 def test_version_shows_the_package_and_kafka_release() -> None:
     result = invoke("--version")
     assert result.exit_code == 0
-    assert result.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}\n"
+    about = f"speaking as Kafka {SOFTWARE_VERSION}, codec {codec_path.path}"
+    assert result.stdout == f"mockraft {version('mockraft')}, {about}\n"
 
 
 def test_without_a_command_help_lists_each_command_once_under_a_heading() -> None:

@@ -79,7 +79,8 @@ def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None
     with Controller.sync() as controller:
         metrics = controller.call(lambda: Metrics(controller._controller.double))
         metrics.double.nodes = dict
-        assert {name.partition("_")[0] for name in controller.call(lambda: values(metrics))} == {"process"}
+        left = {name.partition("{")[0] for name in controller.call(lambda: values(metrics))} - {"mockraft_codec"}
+        assert {name.partition("_")[0] for name in left} == {"process"}
 
 
 def heartbeat(error_code: int = 0, took_us: int = 0, is_answered: bool = True) -> Exchange:
