@@ -173,7 +173,7 @@ def measure(*, is_quick: bool) -> Result:
         "frame again and again, each time to a fresh controller. Frames are filled with the smallest elements of the "
         "array named: as many as mockraft's limits allow, or until the size named, which mockraft refuses. p99 and max "
         "are of the heartbeats' latency, peak is the controller's resident memory (Kafka's: with its default heap of "
-        f"1 GiB). stopped: a heartbeat was not answered within {TIMEOUT_S:.0f} s.",
+        f"1 GiB). stopped: a heartbeat was not answered within {TIMEOUT_S:.0f} s, or the controller resigned.",
         [Table("Heartbeats beside an attack", columns, rows)],
         gates=[
             Gate("longest wait of a heartbeat, frames of 8 MiB, ms", f"{worst['wait']:.0f}", at_most=HEARTBEAT_MS_MAX),

@@ -67,7 +67,10 @@ class GoodBroker:
         assert not self._beat(), "the first heartbeat leaves the broker fenced"
 
     def beat_until(self, is_over: Callable[[], bool], clock: Callable[[], float] = time.perf_counter) -> Waits:
-        """Send heartbeats until `is_over`; `clock`, in seconds, measures their latencies."""
+        """Send heartbeats until `is_over`; `clock`, in seconds, measures their latencies.
+
+        Raises OSError if one is not answered, or the controller has resigned.
+        """
         latencies: list[float] = []
         fenced = 0
         while not is_over() or not latencies:
@@ -83,6 +86,8 @@ class GoodBroker:
 
     def _beat(self) -> bool:
         answer = self._connection.exchange(self._heartbeat, 2)
+        if answer.error_code == error_codes.NOT_CONTROLLER:
+            raise ConnectionError("the controller has resigned")
         # Kafka's controller gives up on a request that waited too long; the heartbeat did not count.
         assert answer.error_code in (error_codes.NONE, error_codes.REQUEST_TIMED_OUT), answer
         return bool(answer.is_fenced)
