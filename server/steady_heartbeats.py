@@ -110,6 +110,8 @@ class SteadyHeartbeats:
         controller = self._controller
         if wrote or not self._is_possible or not effects or ctx.failure is not None or ctx.refused_with:
             return
+        if len(request.frame) > KEPT_BYTES_MAX:
+            return
         answered = effects[-1]
         if not isinstance(answered, Send) or not isinstance(body, BrokerHeartbeatRequest):
             return
@@ -124,8 +126,6 @@ class SteadyHeartbeats:
             or body.offline_log_dirs  # what these two write depends on metadata.version too
             or directories_cordoned(controller, registration, body.cordoned_log_dirs)
         ):
-            return
-        if len(request.frame) > KEPT_BYTES_MAX:
             return
         data = len(request.frame).to_bytes(4) + request.frame
         offset_at = BEFORE_OFFSET_BYTES + data[CLIENT_ID_SIZE]

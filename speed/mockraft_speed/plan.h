@@ -15,6 +15,8 @@
 #error "mockraft-speed is for little-endian machines"
 #endif
 
+#define STRING_BYTES_MAX 0x7fff /* as in Kafka's generated classes */
+
 /* The order is that of KINDS in plans.py. Fixed sizes come first. */
 typedef enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, KINDS } Kind;
 

@@ -8,7 +8,6 @@
 #include "plan.h"
 #include <string.h>
 
-#define STRING_BYTES_MAX 0x7fff    /* as in Kafka's generated classes */
 #define ZERO_SIZE_COUNT_MAX 0xffff /* as in mockraft.wire.primitives */
 
 typedef struct {

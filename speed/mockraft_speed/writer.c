@@ -7,7 +7,6 @@
 #include "plan.h"
 #include <string.h>
 
-#define STRING_BYTES_MAX 0x7fff
 #define UVARINT_BYTES_MAX 5
 
 typedef struct {
@@ -148,11 +147,12 @@ static bool write_block(Buffer *b, const Field *f, PyObject *value, bool is_null
         start = PyBytes_AS_STRING(value);
         length = PyBytes_GET_SIZE(value);
     } else {
-        if (!PyUnicode_CheckExact(value) || !PyUnicode_IS_COMPACT_ASCII(value)) {
-            if (!PyUnicode_CheckExact(value) || (start = PyUnicode_AsUTF8AndSize(value, &length)) == NULL) return false;
-        } else {
+        if (!PyUnicode_CheckExact(value)) return false;
+        if (PyUnicode_IS_COMPACT_ASCII(value)) {
             start = (const char *)PyUnicode_DATA(value);
             length = PyUnicode_GET_LENGTH(value);
+        } else if ((start = PyUnicode_AsUTF8AndSize(value, &length)) == NULL) {
+            return false;
         }
         if (length > STRING_BYTES_MAX) return false;
     }
