@@ -55,7 +55,7 @@ func Launch(options ...string) (*Process, error) {
 		return nil, err
 	}
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("mockraft: %w (pip install 'mockraft[admin]', or set MOCKRAFT to its command)", err)
+		return nil, fmt.Errorf("mockraft: %w (the extra admin of the Python package mockraft is needed, or MOCKRAFT with its command)", err)
 	}
 	process := &Process{command: command, stdin: stdin}
 	lines := make(chan string, 1)

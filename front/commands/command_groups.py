@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "state": Listed("admin", "Show, save, load, restart or reset the controller."),
         "clock": Listed("admin", "Show the clock; advance a virtual one."),
         "recordings": Listed("admin", "Record another controller's responses as stubs."),
+        "mcp": Listed("mcp.command", "Let an assistant script a controller and write the test (MCP)."),
     },
     "Capture and replay traffic": {
         "capture": Listed("traffic.capture", "Record the traffic between brokers and controllers."),

@@ -167,7 +167,7 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
     given = {name: value or before.get(name) for name, value in asdict(options).items()}
     url = given["admin"] or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
     try:
-        do(Remote(Api(url, _token(given["token_file"])), bool(given["as_json"])))
+        do(Remote(Api(url, token_in(given["token_file"])), bool(given["as_json"])))
         sys.stdout.flush()
     except RefusedError as refusal:
         _fail(ctx, refusal, ExitCode.FAILED)
@@ -181,7 +181,8 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
         raise typer.Exit(ExitCode.DONE) from None
 
 
-def _token(file: Path | None) -> str | None:
+def token_in(file: Path | None) -> str | None:
+    """Return the token of a file, without one that of MOCKRAFT_ADMIN_TOKEN; BadParameter if it cannot be read."""
     if file is None:
         return os.environ.get("MOCKRAFT_ADMIN_TOKEN")
     try:

@@ -1,0 +1,59 @@
+"""`mockraft mcp`: an assistant scripts a controller and writes the test."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from mockraft.commands.admin.api import Api
+from mockraft.commands.admin.remote import token_in
+from mockraft.commands.exit_codes import ExitCode, exit_codes
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import end_without
+
+ABOUT = """Offer a controller to an assistant, as an MCP server on standard input and output.
+
+\b
+The assistant starts a controller of its own, scripts stubs and faults, reads the journal and the metadata log, and gets
+the pytest test for what it scripted. In the assistant's configuration:
+  {"mcpServers": {"mockraft": {"command": "mockraft", "args": ["mcp"]}}}
+
+\b
+A controller that runs already is read, and changed only with --allow-changes:
+  mockraft mcp --admin http://127.0.0.1:8080
+
+""" + exit_codes(ExitCode.MISSING, done="the assistant closed standard input")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft mcp`."""
+
+    admin: str | None = option(
+        None, metavar="URL", help="Admin API of a controller that runs. Default: MOCKRAFT_ADMIN."
+    )
+    token_file: Path | None = option(None, metavar="FILE", help="File with the API's token.")
+    allow_changes: bool = option(False, "--allow-changes", help="Also change the controller at --admin.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("mcp", help=ABOUT)(as_typer(run))
+
+
+def run(options: Options) -> None:
+    """Serve until standard input ends."""
+    try:
+        from mockraft.commands.mcp.tools import make_server
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("mockraft"):
+            raise
+        end_without("mcp", error.name, "mcp")
+    from mockraft.commands.mcp.controllers import Controllers
+
+    url = options.admin or os.environ.get("MOCKRAFT_ADMIN")
+    given = Api(url, token_in(options.token_file)) if url else None
+    with Controllers(given, options.allow_changes) as controllers:
+        make_server(controllers).run("stdio")

@@ -1,0 +1,52 @@
+"""The source of a pytest test for the stubs and faults of a controller."""
+
+from __future__ import annotations
+
+import keyword
+import pprint
+import re
+from collections.abc import Mapping, Sequence
+from textwrap import indent
+
+from mockraft.wire.json_form import Json
+
+_ACTIVE = ("priority", "match", "trigger", "actions", "scenario", "kind", "params", "toxicity", "seed")
+"""What of the JSON of a stub or fault says what it does; the rest counts its calls."""
+
+_WIDTH = 100
+
+
+def test_source(
+    name: str,
+    brokers: Sequence[int],
+    stubs: Sequence[Mapping[str, Json]],
+    faults: Sequence[Mapping[str, Json]],
+    expected: Sequence[Mapping[str, Json]],
+) -> str:
+    """Return a test that sets up stubs and faults, starts simulated brokers and expects requests.
+
+    Each of `expected` has `api` and optionally `brokerId` and `atLeast` (1). ValueError for a name that is no
+    identifier.
+    """
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ValueError(f"{name!r} is not a name in lower case with underscores")
+    body = [_call("mockraft.add", each) for each in stubs]
+    body += [_call("mockraft.faults.add", each) for each in faults]
+    body += [f"mockraft.start_broker({broker_id}, wait=None)" for broker_id in brokers]
+    body += map(_expectation, expected)
+    lines = ["from mockraft import SyncController", "", "", f"def test_{name}(mockraft: SyncController) -> None:"]
+    lines += ["    " + line for statement in body or ["assert mockraft.bootstrap"] for line in statement.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _call(function: str, tree: Mapping[str, Json]) -> str:
+    active = {name: tree[name] for name in _ACTIVE if tree.get(name) not in (None, {}, [], 0)}
+    literal = pprint.pformat(active, width=_WIDTH, sort_dicts=False)
+    return f"{function}({literal})" if "\n" not in literal else f"{function}(\n{indent(literal, '    ')}\n)"
+
+
+def _expectation(wanted: Mapping[str, Json]) -> str:
+    match = [repr(wanted["api"])]
+    if wanted.get("brokerId") is not None:
+        match.append(f"broker_id={wanted['brokerId']}")
+    return f"mockraft.wait_for({match[0]}, n={wanted.get('atLeast', 1)}{''.join(f', {each}' for each in match[1:])})"
