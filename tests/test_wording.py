@@ -15,7 +15,7 @@ QUESTION = re.compile(r"(What|Who|Whom|Whose|Where|How|Whether|Which)\b")
 BANNED = re.compile(r"in a breath|stands above|epitaph|farewell|corridor|double door|turn of phrase", re.IGNORECASE)
 
 MODULES_MAX = 25
-CATALOGUES = {"brokers/apis", "server/apis", "conformance/cases", "tests/server/apis"}
+CATALOGUES = {"brokers/apis", "server/apis", "conformance/cases", "tests/incidents", "tests/server/apis"}
 """One file for each API, case or example."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -6,6 +6,8 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 from mockraft.kafka.jars import KAFKA_VERSION
@@ -83,6 +85,15 @@ class KafkaServer(ChildProcess):
         """Start ``kafka.Kafka`` with the properties as they are now."""
         path = self.write_properties()
         self.launch(java_command(self.version, self.heap, "kafka.Kafka", str(path)))
+
+    def __enter__(self) -> Self:
+        """Format its folders and start it; it may still be starting, or end by itself."""
+        self.format()
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
 
 
 class KafkaBroker(KafkaServer):
