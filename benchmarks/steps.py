@@ -107,11 +107,11 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     response = broker_heartbeat.handle(body, ctx, controller)
     written, version = responses.written(api, request, body, ctx, response)
     node.step(1, data, now_ms)
-    assert node.steady.answer(1, data, clock.now_us()) == written
+    assert node.repeats.answer(1, data, clock.now_us()) == written
     header = (request.api_key, request.api_version, request.correlation_id, request.client_id)
 
     def remember() -> None:
-        node.steady.remember(request, body, ctx, [Send(1, written)], wrote=False)
+        node.repeats.remember(api, request, body, ctx, Send(1, written))
 
     def touch() -> None:
         controller.sessions.touch(1, world.epochs[1], now_ms)
@@ -126,7 +126,7 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     whole_short = cost_us(lambda: protocol.data_received(data))
     contact = cost_us(touch)
     journal = cost_us(lambda: responses.note_at_once(connection, api, header, frame, written, now_us))
-    steady = cost_us(lambda: node.steady.answer(1, data, now_us))
+    steady = cost_us(lambda: node.repeats.answer(1, data, now_us))
     handle = cost_us(lambda: api.handle(body, ctx, controller))
     dispatch = cost_us(lambda: answer(api, body, ctx, controller))
     read = cost_us(lambda: read_request_body(request, api.request, 1 << 16))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.apis.api import AnyApi, RequestContext, Result
 from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.journal import ClosedConnection
-from mockraft.server.stubs.senders import names_sender, sender, sender_by_client_id
+from mockraft.server.stubs.senders import first_sender, sender, sender_by_client_id
 from mockraft.serving.api import ANONYMOUS
 from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire.connection import FrameReader, Request
@@ -72,7 +72,7 @@ class Connection:
     def record_sender(self, request: Request, body: Message) -> None:
         """Record the client id and broker id of a request."""
         self.client_id = request.client_id
-        self.broker_id = self.sender_of(body) if names_sender(body) else sender_by_client_id(self.client_id)
+        self.broker_id = first_sender(self.client_id, body)
 
     def sender_of(self, body: Message) -> int:
         """Return the id of the broker that sent a request (for UnregisterBroker: that it names), else -1."""

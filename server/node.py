@@ -27,8 +27,8 @@ from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.quorum_requests import QuorumRequests
+from mockraft.server.repeats import Repeats
 from mockraft.server.responses import Responses
-from mockraft.server.steady_heartbeats import SteadyHeartbeats
 from mockraft.server.stubs.script import Script
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
@@ -79,7 +79,7 @@ class Node:
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
         self._deadlines = Deadlines(self._parked)
-        self.steady = SteadyHeartbeats(controller, self._connections, apis, self._stubs, self.responses)
+        self.repeats = Repeats(controller, self._connections, apis, self._stubs, self.responses)
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
@@ -282,8 +282,8 @@ class Node:
         if self._parked:  # KafkaRaftClient completes fetches before QuorumController answers the change
             self._after(now_ms, effects)
         sent_bytes = self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
-        if request.api_key == api_keys.BROKER_HEARTBEAT and scripted is None and sent_bytes:
-            self.steady.remember(request, body, ctx, effects, wrote=self.controller.log.end_offset != end_offset)
+        if sent_bytes and api.repeats is not None and scripted is None and self.controller.log.end_offset == end_offset:
+            self.repeats.remember(api, request, body, ctx, effects[-1])
         return sent_bytes
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:

@@ -144,7 +144,7 @@ class TcpListener:
         """Pass bytes received on a connection to the node, and send what it responds."""
         now_us = self.clock.now_us()
         if not (self._is_performing or self._faults.heeds_requests):
-            response = self.node.steady.answer(connection.connection_id, data, now_us)
+            response = self.node.repeats.answer(connection.connection_id, data, now_us)
             if response is not None:  # nothing became due earlier
                 connection.send(response)
                 return

@@ -16,6 +16,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
+    from mockraft.server.apis.repeat_rule import RepeatRule
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
 
@@ -30,7 +31,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
     request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have
-    `ControllerConfig.bulk_elements_max` elements.
+    `ControllerConfig.bulk_elements_max` elements. `repeats`: when a response may be sent again.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -41,6 +42,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     operation: AclOperation | None = None
     validate: Callable[[RequestT], None] | None = None
     is_bulk: bool = False
+    repeats: RepeatRule | None = None
 
     def elements_max(self, config: ControllerConfig) -> int:
         """Return the maximum number of elements in a request."""

@@ -7,6 +7,7 @@ answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 """
 
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
+from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.features import KRAFT_VERSION
 from mockraft.serving.api_versions import is_valid
@@ -85,4 +86,20 @@ def _versions(api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, active_only=False)
+def _subject(request: ApiVersionsRequest, controller: Controller) -> tuple[()]:
+    return ()
+
+
+def _state(controller: Controller, subject: tuple[()], offset: int) -> tuple[object, ...]:
+    """Return a state that changes with every record, so with those of features, and with the leadership."""
+    raft, log = controller.raft, controller.log
+    return controller.release, raft.epoch, raft.role, log.end_offset, controller.applied_offset
+
+
+API = Api(
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    handle,
+    active_only=False,
+    repeats=RepeatRule(handle, _subject, _state),
+)

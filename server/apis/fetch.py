@@ -12,6 +12,7 @@ from typing import TypeVar
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
+from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
@@ -169,4 +170,39 @@ def _built(
     return kind(responses=[topic], node_endpoints=endpoints)
 
 
-API = Api(FetchRequest, FetchResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)
+def _subject(request: FetchRequest, controller: Controller) -> tuple[ReplicaKey, int] | None:
+    """Return the replica and where its read began; None for an error, a voter, or one that has to go back."""
+    partition, leading, log = _metadata_partition(request), controller.raft.leading, controller.log
+    if partition is None or leading is None:
+        return None
+    replica = ReplicaKey(_replica_id(request), partition.replica_directory_id)
+    offset = partition.fetch_offset
+    if (
+        leading.is_voter(replica)  # it moves the high watermark
+        or _refusal(request, partition, controller, replica)
+        or log.check(offset, partition.last_fetched_epoch) is not None
+    ):
+        return None
+    return replica, log.base_offset_of(offset)
+
+
+def _state(controller: Controller, subject: tuple[ReplicaKey, int], offset: int) -> tuple[object, ...]:
+    """Return a state that changes with the leadership, and with the log, which only grows during one."""
+    raft, log = controller.raft, controller.log
+    return raft.leading, raft.high_watermark, log.start_offset, log.end_offset, log.voters, raft.leader_address
+
+
+def _record(controller: Controller, subject: tuple[ReplicaKey, int], offset: int, now_ms: int) -> None:
+    replica, base_offset = subject
+    if replica.id >= 0:
+        controller.raft.fetched(replica, base_offset, now_ms)
+
+
+API = Api(
+    FetchRequest,
+    FetchResponse,
+    handle,
+    active_only=False,
+    operation=AclOperation.CLUSTER_ACTION,
+    repeats=RepeatRule(handle, _subject, _state, _record),
+)

@@ -21,6 +21,12 @@ def names_sender(request: Message) -> bool:
     return request.api_key != api_keys.UNREGISTER_BROKER
 
 
+def first_sender(client_id: str | None, request: Message) -> int:
+    """Return the id of the broker that the first request of a connection comes from, -1 if it is unknown."""
+    said = sender(request) if names_sender(request) else -1
+    return said if said >= 0 else sender_by_client_id(client_id)
+
+
 def sender_by_client_id(client_id: str | None) -> int:
     """Return the broker id in a client id: Kafka's are `1` to controllers and `raft-client-1` for the log."""
     number = (client_id or "").removeprefix("raft-client-")

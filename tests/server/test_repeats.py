@@ -1,6 +1,7 @@
-"""The short way of heartbeats: it is taken, and both ways give the same responses, records, journal and soft state."""
+"""The short way of repeated requests: both ways give the same responses, records, journal and state."""
 
 import random
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -8,13 +9,16 @@ import pytest
 from mockraft import stub
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.quorum.election_state import TOPIC_ID
 from mockraft.server.effects import Effect, Send
 from mockraft.server.journal import Exchange
-from mockraft.server.steady_heartbeats import KEPT_BYTES_MAX
+from mockraft.server.repeats import REQUEST_BYTES_MAX
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -24,6 +28,7 @@ from .conftest import Rig
 
 NEVER_REGISTERED = 99
 BEFORE_CORDONING = 29
+REPEATED = (ApiVersionsRequest, BrokerHeartbeatRequest, FetchRequest)
 Make = Callable[..., Rig]
 
 
@@ -34,16 +39,23 @@ class Node:
         self.rig = rig
         self.is_short = is_short
         self.short_answers = 0
+        self.short_apis: Counter[int] = Counter()
         self.connections = [rig.connect() for _ in range(3)]
 
     def receive(self, connection: int, data: bytes) -> list[Effect]:
         node = self.rig.node
         if self.is_short:
-            response = node.steady.answer(connection, data, 1_000 * self.rig.now_ms)
+            response = node.repeats.answer(connection, data, 1_000 * self.rig.now_ms)
             if response is not None:
                 self.short_answers += 1
+                self.short_apis[int.from_bytes(data[4:6])] += 1
                 return [Send(connection, response)]
         return node.step(connection, data, self.rig.now_ms)
+
+    def observers(self) -> Any:
+        """The progress of observers, as DescribeQuorum lists it."""
+        observers = self.rig.controller.raft.observers(self.rig.now_ms)
+        return {replica: vars_of(state) for replica, state in observers.items()}
 
     def state(self) -> Any:
         """Everything that later requests and readers of the journal can notice."""
@@ -57,6 +69,10 @@ class Node:
             {broker_id: vars_of(state) for broker_id, state in states.brokers.items()},
             states._active_offsets.lowest(),
             self.rig.node.received_bytes,
+            self.observers(),
+            controller.raft.leading and controller.raft.leading._check_quorum_deadline_ms,
+            [self.rig.node.client_of(connection) for connection in self.connections],
+            self.rig.node.parked,
         )
 
 
@@ -71,6 +87,7 @@ class Script:
         self.rng = rng
         self.controller = controller
         self.correlation_id = 0
+        self.recent: deque[bytes] = deque(maxlen=8)
         self.usual: dict[int, dict[str, Any]] = {}
 
     def frame(self, message: Message, version: int, client_id: str | None) -> bytes:
@@ -112,6 +129,48 @@ class Script:
         )
         return self.frame(heartbeat, version, client_id)
 
+    def fetch(self) -> bytes:
+        rng, log = self.rng, self.controller.log
+        replica_id = rng.choice([-1, 1, 2, 2, 3000, 3001])
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=rng.choice([self.controller.raft.epoch] * 9 + [0, 7]),
+            fetch_offset=rng.choice([0] * 4 + [log.end_offset] * 4 + [2, log.end_offset - 1, 10**6]),
+            last_fetched_epoch=rng.choice([self.controller.raft.epoch] * 5 + [0]),
+            high_watermark=rng.choice([log.high_watermark] * 3 + [-1]),
+        )
+        request = FetchRequest(
+            cluster_id=rng.choice([self.controller.config.cluster_id] * 9 + ["another"]),
+            max_wait_ms=rng.choice([0] * 80 + [50]),
+            max_bytes=rng.choice([0, 1 << 20]),
+            topics=[FetchTopic(topic_id=rng.choice([TOPIC_ID] * 9 + [bytes(16)]), partitions=[partition])],
+        )
+        request.replica_state.replica_id = replica_id
+        return self.frame(request, 17, rng.choice(["raft-client-1", "", None]))
+
+    def api_versions(self) -> bytes:
+        version = self.rng.choice([0, 2, 3, 3, 4, 4, 4, 99])
+        client_id = self.rng.choice(["3", "admin", "", None])
+        if version == 99:
+            self.correlation_id += 1
+            header = (18).to_bytes(2) + version.to_bytes(2) + self.correlation_id.to_bytes(4) + b"\xff\xff\0"
+            return len(header).to_bytes(4) + header
+        software: dict[str, Any] = {
+            "client_software_name": self.rng.choice(["kafka", "kafka", ""]),
+            "client_software_version": "1",
+        }
+        return self.frame(ApiVersionsRequest(**(software if version >= 3 else {})), version, client_id)
+
+    def routine(self) -> bytes:
+        """Return a request of the kinds that repeat, often a recent one with another correlation id."""
+        if self.recent and self.rng.random() < 0.6:
+            self.correlation_id += 1
+            sent = self.rng.choice(self.recent)
+            return sent[:8] + self.correlation_id.to_bytes(4) + sent[12:]
+        made = self.rng.choice([self.heartbeat, self.heartbeat, self.fetch, self.api_versions])()
+        self.recent.append(made)
+        return made
+
     def other(self) -> bytes:
         rng, broker_id = self.rng, self.rng.choice([1, 2, 3])
         message: Message
@@ -124,7 +183,7 @@ class Script:
             case 1:
                 return self.frame(UnregisterBrokerRequest(broker_id=broker_id), 0, "admin")
             case 2:
-                level = rng.choice([BEFORE_CORDONING, max(self.controller.release.metadata_versions)])
+                level = rng.randrange(BEFORE_CORDONING, max(self.controller.release.metadata_versions) + 1)
                 update = FeatureUpdateKey(feature="metadata.version", max_version_level=level, upgrade_type=1)
                 return self.frame(UpdateFeaturesRequest(feature_updates=[update]), 2, "admin")
             case _:
@@ -165,8 +224,8 @@ def test_both_ways_are_equal_whatever_happens(both: list[Node], seed: int) -> No
                     stubs.add(refusing)
             continue
         else:
-            data = script.other() if chance < 0.15 else script.heartbeat()
-            data += script.heartbeat() if chance > 0.98 else b""
+            data = script.other() if chance < 0.12 else script.routine()
+            data += script.routine() if chance > 0.98 else b""
             cut = rng.randrange(1, len(data)) if chance > 0.96 else len(data)
             connection = rng.choice(short.connections)
             effects = [[*each.receive(connection, data[:cut])] for each in both]
@@ -174,9 +233,10 @@ def test_both_ways_are_equal_whatever_happens(both: list[Node], seed: int) -> No
                 rest = [node.receive(connection, data[cut:]) for node in both]
                 effects = [a + b for a, b in zip(effects, rest, strict=True)]
         assert effects[0] == effects[1]
+        assert short.observers() == long.observers()
         assert short.rig.node.next_tick_ms(short.rig.now_ms) == long.rig.node.next_tick_ms(long.rig.now_ms)
     assert short.state() == long.state()
-    assert short.short_answers > 20
+    assert min(short.short_apis[request.api_key] for request in REPEATED) > 10
     assert len(short.rig.node.journal.exchanges()) == len(long.rig.node.journal.exchanges()) > 1000
 
 
@@ -196,16 +256,20 @@ def test_every_version_takes_the_short_way_from_the_second_heartbeat_on(both: li
     heartbeat = unfenced(short)
     short.receive(short.connections[0], short.rig.frame(heartbeat, 2, "1"))
     short.receive(short.connections[1], short.rig.frame(heartbeat, 2, "1"))
-    assert (short.short_answers, short.rig.node.client_of(short.connections[1])) == (0, ("1", 1))
+    assert (short.short_answers, short.rig.node.client_of(short.connections[1])) == (1, ("1", 1))
     for version in (0, 1, 2):
         for offset in (1000, 1001, 1002):
             heartbeat.current_metadata_offset = offset
             short.receive(short.connections[1], short.rig.frame(heartbeat, version, "1"))
-    assert short.short_answers == 6
+    assert short.short_answers == 7
     newest = short.rig.node.journal.exchanges()[-1]
     assert isinstance(newest, Exchange)
     assert (newest.request.current_metadata_offset, newest.client_id, newest.api_version) == (1002, "1", 2)
     assert newest.response.is_fenced is False
+
+
+def remembered(node: Node) -> int:
+    return sum(len(of_api.repeats) for of_api in node.rig.node.repeats._remembered.values())
 
 
 def test_remembers_no_more_senders_than_a_bound(both: list[Node]) -> None:
@@ -213,16 +277,16 @@ def test_remembers_no_more_senders_than_a_bound(both: list[Node]) -> None:
     heartbeat = unfenced(short)
     for number in range(500):
         short.receive(short.connections[0], short.rig.frame(heartbeat, 2, f"client {number}"))
-    assert len(short.rig.node.steady._known) <= 66
+    assert remembered(short) <= 66
 
 
 def test_remembers_no_large_heartbeat(both: list[Node]) -> None:
     short, _ = both
     heartbeat = unfenced(short)
-    before = len(short.rig.node.steady._known)
-    heartbeat.unknown_tagged_fields = [(100, bytes(KEPT_BYTES_MAX))]
+    before = remembered(short)
+    heartbeat.unknown_tagged_fields = [(100, bytes(REQUEST_BYTES_MAX))]
     short.receive(short.connections[0], short.rig.frame(heartbeat, 2, "large"))
-    assert len(short.rig.node.steady._known) == before
+    assert remembered(short) == before
 
 
 def test_uncommitted_records_take_the_long_way(both: list[Node]) -> None:
