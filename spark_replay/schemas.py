@@ -83,15 +83,31 @@ JSON as Kafka's converters write it (on Spark optionally a VARIANT).
 """
 
 RECORDS = pa.schema(
-    columns(
-        f"{_INCARNATION}, frame_no int64, ts_last_ns int64",
-        "offset int64, leader_epoch int32, timestamp_ms int64, record string, record_version int16",
-        "error string, body string",
-    )
+    [
+        *columns(f"{_INCARNATION}, frame_no int64, is_response bool, api_key int16, correlation_id int32"),
+        *columns("ts_last_ns int64, packet_last int64, position int64"),
+        *columns("topic string, topic_id string, partition int32, snapshot string"),
+        *columns("offset int64, leader_epoch int32, timestamp_ms int64"),
+        *columns("compression string, producer_id int64, producer_epoch int16, key binary, value binary"),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        *columns("record string, record_api_key int16, record_version int16, error string, body string"),
+    ]
 )
-"""A row is a record of the metadata log in a Fetch response: `record` is its Kafka name, `body` JSON.
+"""A row is a record in a Produce request, a Fetch response or FetchSnapshot responses.
 
-The same record is a row for each frame that carried it; `leader_epoch` and `timestamp_ms` are those of its batch.
+The same record is a row for each frame that carried it (of a snapshot: the frame with the last byte of its batch);
+`position` is that of its batch in the partition's bytes in the frame, or in the snapshot. `offset` is the producer's in
+a request, `snapshot` is null for records of a log. `leader_epoch`, `compression`, `producer_id` and `producer_epoch`
+are those of the batch. A record of the metadata log, and any control record, has its Kafka name in `record` and JSON
+in `body`; the others have `key`, `value` and `headers`. `error` is the reason why a record, the rest of a batch or of
+a snapshot could not be read.
+"""
+
+FORWARDED = pa.schema([*MESSAGES, *columns("principal string, client_host string, envelope_correlation_id int32")])
+"""A row is a request or response that an Envelope carried, decoded like MESSAGES.
+
+`conn_id`, `incarnation`, `frame_no` and `is_response` are those of the Envelope in MESSAGES, and so are its times and
+pairing. `principal` (`User:alice`) and `client_host` are of the client whose request was forwarded.
 """
 
 EXCHANGES = pa.schema(

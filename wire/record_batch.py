@@ -26,7 +26,9 @@ SNAPSHOT_FOOTER = 4
 KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
 
-_LOG_APPEND_TIME = 0x08
+LOG_APPEND_TIME = 0x08
+"""The attribute bit of a batch whose records all have its largest timestamp."""
+
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CRC_START = 21
 _LENGTH_COUNTED_FROM = 12
@@ -47,12 +49,20 @@ class BatchHeader(NamedTuple):
     attributes: int
     base_timestamp_ms: int
     max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
     record_count: int
 
     @property
     def is_control(self) -> bool:
         """True for a batch of KRaft's own records (LeaderChange, KRaftVersion, …)."""
         return bool(self.attributes & CONTROL)
+
+    @property
+    def compression(self) -> str:
+        """The name of the codec, "none" for a batch that is not compressed."""
+        codec = self.attributes & 0x07
+        return _COMPRESSIONS[codec] if codec < len(_COMPRESSIONS) else f"codec {codec}"
 
 
 class Batch(NamedTuple):
@@ -118,7 +128,7 @@ def read_headers(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[B
     """Check frame and CRC of every batch of `data`, without reading the records. Errors as for `read_batches`."""
     position = 0
     while position < len(data):
-        if allow_partial_tail and _is_partial(data, position):
+        if allow_partial_tail and is_partial(data, position):
             return
         header = read_header(data, position)
         yield header
@@ -126,7 +136,22 @@ def read_headers(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[B
 
 
 def read_header(data: bytes, position: int) -> BatchHeader:
-    """Check and read the batch header at `position`. Raises WireError unless a whole, valid batch starts there."""
+    """Read the batch header at `position`. Raises WireError unless a whole, valid, contiguous batch starts there."""
+    header = read_sparse_header(data, position)
+    last_offset_delta = header.last_offset - header.base_offset
+    if header.base_offset < 0 or last_offset_delta < 0 or header.record_count != last_offset_delta + 1:
+        raise WireError(
+            f"record batch at {position}: {header.record_count} records, last offset delta {last_offset_delta},"
+            f" base offset {header.base_offset}: not contiguous"
+        )
+    return header
+
+
+def read_sparse_header(data: bytes, position: int) -> BatchHeader:
+    """Read the batch header at `position`; records may be missing, as compaction leaves a batch.
+
+    Raises WireError unless a whole batch with a right CRC starts there.
+    """
     if len(data) - position < HEADER_BYTES:
         raise WireError(f"record batch at {position}: {len(data) - position} bytes, its header alone needs 61")
     base_offset, length, leader_epoch, magic, crc = _FIRST.unpack_from(data, position)
@@ -142,13 +167,7 @@ def read_header(data: bytes, position: int) -> BatchHeader:
     if computed != crc:
         raise WireError(f"record batch at {position}: CRC {crc:#010x}, computed {computed:#010x}")
     fields = _SECOND.unpack_from(data, position + _CRC_START)
-    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms = fields[:4]
-    count = fields[7]
-    if base_offset < 0 or last_offset_delta < 0 or count != last_offset_delta + 1:
-        raise WireError(
-            f"record batch at {position}: {count} records, last offset delta {last_offset_delta},"
-            f" base offset {base_offset}: not contiguous"
-        )
+    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms, producer_id, producer_epoch, _, count = fields
     return BatchHeader(
         position,
         end,
@@ -158,20 +177,22 @@ def read_header(data: bytes, position: int) -> BatchHeader:
         attributes,
         base_timestamp_ms,
         max_timestamp_ms,
+        producer_id,
+        producer_epoch,
         count,
     )
 
 
 def read_batch(data: bytes, header: BatchHeader) -> Batch:
     """Read the records of a batch whose header was read. Errors as for `read_batches`."""
-    compression = header.attributes & 0x07
-    if compression:
-        name = _COMPRESSIONS[compression] if compression < len(_COMPRESSIONS) else f"codec {compression}"
-        raise WireError(f"record batch at {header.position}: compressed with {name}; metadata batches are not")
+    if header.compression != "none":
+        raise WireError(
+            f"record batch at {header.position}: compressed with {header.compression}; metadata batches are not"
+        )
     position = header.position + HEADER_BYTES
     records: list[tuple[bytes | None, bytes | None]] = []
     timestamps_ms: list[int] = []
-    fixed_time = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
+    fixed_time = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     for index in range(header.record_count):
         length, position = read_varint(data, position, header.end)
         end = position + length
@@ -288,7 +309,8 @@ def _assemble(
     return b"".join((_FIRST.pack(base_offset, length, leader_epoch, MAGIC, crc), second, records))
 
 
-def _is_partial(data: bytes, position: int) -> bool:
+def is_partial(data: bytes, position: int) -> bool:
+    """Return True if `data` ends inside the batch at `position`."""
     remaining = len(data) - position
     if remaining < HEADER_BYTES:
         return True

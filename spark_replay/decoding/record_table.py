@@ -1,4 +1,9 @@
-"""The metadata log in captured Fetch responses: a row for each record, in each frame that carried it."""
+"""Records in captured Produce requests, Fetch responses and FetchSnapshot responses: a row for each, in each frame.
+
+What cannot be read is a row with the reason: a broken batch, and the rest of its batch for a broken record; reading
+continues with the next batch. Rows are yielded as they are read, so that memory depends neither on the number of
+records nor on how far they are compressed.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import at_least_one
+from mockraft.spark_replay.decoding.client_batches import Record, read_records
 from mockraft.spark_replay.decoding.json_text import json_text
 from mockraft.spark_replay.decoding.message_table import cut
+from mockraft.spark_replay.decoding.snapshot_chunks import Chunk, Incomplete, SnapshotChunks
 from mockraft.spark_replay.decoding.typed_table import decode_typed
 from mockraft.spark_replay.schemas import RECORDS
-from mockraft.wire import api_keys, metadata_log_frame, record_batch, records, uuids
+from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch, records, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
-from mockraft.wire.record_batch import Batch
+from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.redaction.messages import masked
 
-_TOPIC: Final = "__cluster_metadata"
-_TOPIC_ID: Final = uuids.text_of(bytes(15) + b"\1")
+RECORD_BYTES_MAX: Final = 64 << 20
+"""Upper bound for the bytes of one decompressed batch; Kafka's default for a compressed one is 1 MiB."""
+
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_METADATA_TOPIC_ID: Final = uuids.text_of(bytes(15) + b"\1")
 _CONTROL: Final = {
     record_batch.LEADER_CHANGE: "LeaderChangeMessage",
     record_batch.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
@@ -28,91 +38,273 @@ _CONTROL: Final = {
     record_batch.KRAFT_VERSION: "KRaftVersionRecord",
     record_batch.KRAFT_VOTERS: "VotersRecord",
 }
-_OF_FRAME: Final = RECORDS.names[: RECORDS.names.index("offset")]
+_MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
+_OF_FRAME: Final = RECORDS.names[: RECORDS.names.index("position")]
+_ROWS_MAX, _BYTES_MAX = 8192, 8 << 20
 
 
-class _Record(NamedTuple):
-    """The columns of one record; `error` instead of record, version and body if it cannot be read."""
+class _Row(NamedTuple):
+    """The columns of one record; `error` instead of others if it cannot be read."""
 
-    offset: int | None
-    leader_epoch: int | None
-    timestamp_ms: int | None
-    record: str | None
-    record_version: int | None
-    error: str | None
-    body: str | None
+    position: int
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    snapshot: str | None
+    offset: int | None = None
+    leader_epoch: int | None = None
+    timestamp_ms: int | None = None
+    compression: str | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: list[tuple[str, bytes | None]] | None = None
+    record: str | None = None
+    record_api_key: int | None = None
+    record_version: int | None = None
+    error: str | None = None
+    body: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of its contents."""
+        return len(self.key or b"") + len(self.value or b"") + len(self.body or "") + 20 * len(self.headers or ())
 
 
-def decode_records(frames: pa.RecordBatch, *, show_secrets: bool = False) -> pa.RecordBatch:
-    """Return the records of the metadata log in a batch of frames, with the columns of `schemas.RECORDS`.
+class _Carrier(NamedTuple):
+    """An API whose messages have records, and the names of the fields on the way to them."""
 
-    Records of a batch that was cut at the end of a response are omitted: the replica fetches it again. A batch that
-    cannot be read is one row with the `error`. Secrets are `[hidden]` unless `show_secrets`.
+    api: str
+    api_key: int
+    side: str
+    topics: str
+    topic: str
+    topic_id: str | None
+    partitions: str
+    partition: str
+    records: str
+
+
+_CARRIERS = (
+    _Carrier(
+        "Produce", api_keys.PRODUCE, "request", "topicData", "name", "topicId", "partitionData", "index", "records"
+    ),
+    _Carrier(
+        "Fetch", api_keys.FETCH, "response", "responses", "topic", "topicId", "partitions", "partitionIndex", "records"
+    ),
+    _Carrier(
+        *("FetchSnapshot", api_keys.FETCH_SNAPSHOT, "response", "topics", "name", None, "partitions", "index"),
+        "unalignedRecords",
+    ),
+)
+
+
+def decode_records(
+    frames: pa.RecordBatch, *, show_secrets: bool = False, record_bytes_max: int = RECORD_BYTES_MAX
+) -> pa.RecordBatch:
+    """Return the records of a batch of frames at once; see `decode_record_batches`."""
+    found = decode_record_batches([frames], show_secrets=show_secrets, record_bytes_max=record_bytes_max)
+    return pa.concat_batches([*found])
+
+
+def decode_record_batches(
+    batches: Iterable[pa.RecordBatch], *, show_secrets: bool = False, record_bytes_max: int = RECORD_BYTES_MAX
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records in frames, with the columns of `schemas.RECORDS`.
+
+    Frames of one connection come in any order. A batch that was cut at the end of a Fetch response is omitted: the
+    replica fetches it again. A batch that decompresses to more than `record_bytes_max` is a row with the `error`.
+    Secrets of metadata records are `[hidden]`, and the key and value of such records null, unless `show_secrets`.
     """
-    is_fetched = pc.and_(pc.equal(frames.column("api_key"), api_keys.FETCH), frames.column("is_response"))
-    fetched = decode_typed(frames.filter(pc.fill_null(is_fetched, False)), "Fetch", show_secrets=True)
-    rows: list[int] = []
-    found: list[_Record] = []
-    for row, data in zip(*_batches(fetched.column("response")), strict=True):
-        of_row = list(_records(data, show_secrets))
-        rows += [row] * len(of_row)
-        found += of_row
-    frame = fetched.select(_OF_FRAME).take(pa.array(rows, pa.int64()))
-    columns = {name: frame.column(name) for name in frame.schema.names}
-    for index, name in enumerate(_Record._fields):
-        columns[name] = pa.array([each[index] for each in found], RECORDS.field(name).type)
-    return pa.record_batch(columns, schema=RECORDS)
+    reader = _RecordReader(show_secrets, record_bytes_max)
+    yield from at_least_one(reader.read(batches), RECORDS)
 
 
-def decode_record_batches(batches: Iterable[pa.RecordBatch], *, show_secrets: bool = False) -> Iterator[pa.RecordBatch]:
-    """Call `decode_records` for many batches, cut as for `decode_batches`."""
-    parts = (part for batch in batches for part in cut(batch))
-    decoded = (decode_records(part, show_secrets=show_secrets) for part in parts)
-    yield from at_least_one((batch for batch in decoded if batch.num_rows), RECORDS)
+class _RecordReader:
+    def __init__(self, show_secrets: bool, record_bytes_max: int) -> None:
+        self._show_secrets = show_secrets
+        self._record_bytes_max = record_bytes_max
+        self._snapshots = SnapshotChunks()
+
+    def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in cut(batch):
+                for carrier in _CARRIERS:
+                    yield from self._read_part(part, carrier)
+        for rest in self._snapshots.finish():
+            yield _incomplete(rest)
+
+    def _read_part(self, frames: pa.RecordBatch, carrier: _Carrier) -> Iterator[pa.RecordBatch]:
+        has_records = pc.and_(
+            pc.equal(frames.column("api_key"), carrier.api_key),
+            pc.equal(frames.column("is_response"), carrier.side == "response"),
+        )
+        frames = frames.filter(pc.fill_null(has_records, False))
+        if not frames.num_rows:
+            return
+        decoded = decode_typed(frames, carrier.api, show_secrets=True)
+        of_frame = decoded.select(_OF_FRAME)
+        rows, partitions = _partitions(decoded.column(carrier.side), carrier)
+        if carrier.api_key == api_keys.FETCH_SNAPSHOT:
+            yield from self._snapshot_pieces(of_frame, rows, partitions)
+            return
+        output = _Output(of_frame)
+        allows_tail = carrier.api_key == api_keys.FETCH
+        for row, found in zip(rows, partitions.to_pylist(), strict=True):
+            place = _Row(0, *_topic(found["topic"], found["topic_id"]), found["partition"], None)
+            for record in self._records(found["records"], place, allows_tail):
+                yield from output.add(row, record)
+        yield from output.rest()
+
+    def _snapshot_pieces(
+        self, of_frame: pa.RecordBatch, rows: list[int], partitions: pa.RecordBatch
+    ) -> Iterator[pa.RecordBatch]:
+        for row, found in zip(rows, partitions.to_pylist(), strict=True):
+            snapshot = f"{found['end_offset']:020}-{found['epoch']:010}"
+            connection = of_frame.column("conn_id")[row].as_py(), of_frame.column("incarnation")[row].as_py()
+            key = (*connection, found["topic"], found["partition"], snapshot)
+            piece = Chunk(of_frame.take(pa.array([row])), found["position"], found["records"])
+            for whole in self._snapshots.add(key, piece, found["size"]):
+                if isinstance(whole, Incomplete):
+                    yield _incomplete(whole)
+                    continue
+                output = _Output(whole.frame)
+                place = _Row(whole.position, *_topic(found["topic"], None), found["partition"], snapshot)
+                for record in self._records(whole.data, place, allows_tail=False):
+                    yield from output.add(0, record)
+                yield from output.rest()
+
+    def _records(self, data: bytes, place: _Row, allows_tail: bool) -> Iterator[_Row]:
+        """Yield the records of a partition's bytes, which begin at the position of `place`."""
+        position = 0
+        while position < len(data):
+            if allows_tail and record_batch.is_partial(data, position):
+                return
+            at = place._replace(position=place.position + position)
+            try:
+                header = record_batch.read_sparse_header(data, position)
+            except WireError as error:
+                yield at._replace(error=str(error))
+                position = _after_broken(data, position)
+                continue
+            yield from self._of_batch(data, header, at)
+            position = header.end
+
+    def _of_batch(self, data: bytes, header: BatchHeader, at: _Row) -> Iterator[_Row]:
+        at = at._replace(
+            leader_epoch=header.leader_epoch,
+            compression=header.compression,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+        )
+        try:
+            for record in read_records(data, header, self._record_bytes_max):
+                yield self._record(at, header, record)
+        except WireError as error:
+            yield at._replace(offset=header.base_offset, error=str(error))
+
+    def _record(self, at: _Row, header: BatchHeader, record: Record) -> _Row:
+        at = at._replace(offset=record.offset, timestamp_ms=record.timestamp_ms)
+        is_metadata = at.topic == _METADATA_TOPIC
+        if not (is_metadata or header.is_control):
+            return at._replace(key=record.key, value=record.value, headers=record.headers)
+        if self._show_secrets:
+            at = at._replace(key=record.key, value=record.value)
+        try:
+            if header.is_control:
+                return _control(at, record, is_metadata)
+            message, version = metadata_log_frame.decode(record.value or b"", in_use().by_type)
+        except WireError as error:
+            return at._replace(error=str(error))
+        shown = message if self._show_secrets else masked(message)
+        return _typed(at, message, version, json_text(shown, version))
 
 
-def _batches(responses: pa.StructArray) -> tuple[list[int], list[bytes]]:
-    """Return the bytes of record batches of the metadata log, and the row of the response of each."""
-    topics = pc.struct_field(responses, "responses")
+class _Output:
+    """Rows of one batch of frames, joined with the columns of their frames."""
+
+    def __init__(self, of_frame: pa.RecordBatch) -> None:
+        self._of_frame = of_frame
+        self._of_row: list[int] = []
+        self._rows: list[_Row] = []
+        self._bytes = 0
+
+    def add(self, of_row: int, row: _Row) -> Iterator[pa.RecordBatch]:
+        self._of_row.append(of_row)
+        self._rows.append(row)
+        self._bytes += row.nbytes
+        if len(self._rows) >= _ROWS_MAX or self._bytes >= _BYTES_MAX:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        if not self._rows:
+            return
+        frame = self._of_frame.take(pa.array(self._of_row, pa.int64()))
+        columns = {name: frame.column(name) for name in _OF_FRAME}
+        for name, values in zip(_Row._fields, zip(*self._rows, strict=True), strict=True):
+            columns[name] = pa.array(values, RECORDS.field(name).type)
+        self._of_row, self._rows, self._bytes = [], [], 0
+        yield pa.record_batch(columns, schema=RECORDS)
+
+
+def _incomplete(rest: Incomplete) -> pa.RecordBatch:
+    *_, topic, partition, snapshot = rest.key
+    held = f"; {rest.held_bytes} bytes further on cannot be read without them" if rest.held_bytes else ""
+    problem = f"snapshot {snapshot}: bytes {rest.position} to {rest.size} are not all in the capture{held}"
+    output = _Output(rest.frame)
+    row = _Row(rest.position, str(topic), None, int(str(partition)), str(snapshot), error=problem)
+    return next(iter([*output.add(0, row), *output.rest()]))
+
+
+def _partitions(bodies: pa.StructArray, carrier: _Carrier) -> tuple[list[int], pa.RecordBatch]:
+    """Return the partitions with records, and the row of the message of each."""
+    topics = pc.struct_field(bodies, carrier.topics)
     rows, topics = pc.list_parent_indices(topics), pc.list_flatten(topics)
-    is_log = pc.or_kleene(
-        pc.equal(pc.struct_field(topics, "topicId"), _TOPIC_ID), pc.equal(pc.struct_field(topics, "topic"), _TOPIC)
-    )
-    is_log = pc.fill_null(is_log, False)
-    rows, partitions = rows.filter(is_log), pc.struct_field(topics.filter(is_log), "partitions")
-    rows, partitions = rows.take(pc.list_parent_indices(partitions)), pc.list_flatten(partitions)
-    data = pc.struct_field(partitions, "records")
-    has_records = pc.fill_null(pc.greater(pc.binary_length(data), 0), False)
-    return rows.filter(has_records).to_pylist(), data.filter(has_records).to_pylist()
+    partitions = pc.struct_field(topics, carrier.partitions)
+    parents, partitions = pc.list_parent_indices(partitions), pc.list_flatten(partitions)
+    rows, topics = rows.take(parents), topics.take(parents)
+    ids = pc.struct_field(topics, carrier.topic_id) if carrier.topic_id else pa.nulls(len(topics), pa.string())
+    columns = {
+        "topic": pc.struct_field(topics, carrier.topic),
+        "topic_id": ids,
+        "partition": pc.struct_field(partitions, carrier.partition),
+        "records": pc.struct_field(partitions, carrier.records),
+    }
+    if carrier.api_key == api_keys.FETCH_SNAPSHOT:
+        columns |= {name: pc.struct_field(partitions, name) for name in ("size", "position")}
+        snapshot = pc.struct_field(partitions, "snapshotId")
+        columns |= {"end_offset": pc.struct_field(snapshot, "endOffset"), "epoch": pc.struct_field(snapshot, "epoch")}
+    has_records = pc.fill_null(pc.greater(pc.binary_length(columns["records"]), 0), False)
+    return rows.filter(has_records).to_pylist(), pa.record_batch(columns).filter(has_records)
 
 
-def _records(data: bytes, show_secrets: bool) -> Iterator[_Record]:
-    try:
-        for batch in record_batch.read_batches(data, allow_partial_tail=True):
-            yield from (_record(batch, index, show_secrets) for index in range(len(batch.records)))
-    except WireError as error:
-        yield _Record(None, None, None, None, None, str(error), None)
+def _topic(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
+    """Return name and id, each null if the message's version lacks it; the metadata topic has its name always."""
+    return _METADATA_TOPIC if topic_id == _METADATA_TOPIC_ID else name or None, topic_id
 
 
-def _record(batch: Batch, index: int, show_secrets: bool) -> _Record:
-    place = batch.base_offset + index, batch.leader_epoch, batch.timestamps_ms[index]
-    key, value = batch.records[index]
-    try:
-        message, version = _control(key, value or b"") if batch.is_control else _metadata(value or b"")
-        shown = message if show_secrets else masked(message)
-        return _Record(*place, type(message).__name__.removeprefix("_"), version, None, json_text(shown, version))
-    except WireError as error:
-        return _Record(*place, None, None, str(error), None)
+def _after_broken(data: bytes, position: int) -> int:
+    """Return the position behind a broken batch, as far as its length can be believed."""
+    length = int.from_bytes(data[position + 8 : position + 12], signed=True)
+    end = position + 12 + length
+    return end if length >= record_batch.HEADER_BYTES - 12 and end <= len(data) else len(data)
 
 
-def _metadata(value: bytes) -> tuple[Message, int]:
-    at = metadata_log_frame.decode(value, in_use().by_type)
-    return at.record, at.version
-
-
-def _control(key: bytes | None, value: bytes) -> tuple[Message, int]:
-    name = _CONTROL.get(kind := record_batch.control_type(key))
-    if name is None:
-        raise WireError(f"no control record of type {kind} is in the metadata log")
+def _control(at: _Row, record: Record, is_metadata: bool) -> _Row:
+    kind, value = record_batch.control_type(record.key), record.value or b""
+    if kind in _MARKERS and not is_metadata:
+        marker = messages.EndTxnMarker.read(value[2:], version := int.from_bytes(value[:2]))
+        body = f'{{"type":"{_MARKERS[kind]}",{json_text(marker, version)[1:]}'
+        return at._replace(record="EndTxnMarker", record_version=version, body=body)
+    if kind not in _CONTROL:
+        raise WireError(f"control record of the unknown type {kind}")
     version = int.from_bytes(value[:2])
-    return records.by_name(name).read(value, version), version
+    message = records.by_name(_CONTROL[kind]).read(value, version)
+    return _typed(at, message, version, json_text(message, version))
+
+
+def _typed(at: _Row, message: Message, version: int, body: str) -> _Row:
+    name = type(message).__name__.removeprefix("_")
+    api_key = message.api_key if message.api_key >= 0 else None
+    return at._replace(record=name, record_api_key=api_key, record_version=version, body=body)

@@ -7,21 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.worker_table import WorkerTable, stored_table
 from pyspark.sql import DataFrame, SparkSession
 
-SCHEMAS = {
-    "frames": FRAMES,
-    "messages": MESSAGES,
-    "exchanges": EXCHANGES,
-    "conn_events": CONN_EVENTS,
-    "file_events": FILE_EVENTS,
-}
-TABLES = tuple(SCHEMAS)
-CHOICES = (*TABLES, "records")
+TABLES = ("frames", "messages", "exchanges", "conn_events", "file_events")
+SCHEMAS = dict(zip(TABLES, (FRAMES, MESSAGES, EXCHANGES, CONN_EVENTS, FILE_EVENTS), strict=True))
+SCHEMAS |= {"records": RECORDS, "forwarded": FORWARDED}
+CHOICES = tuple(SCHEMAS)
 """The tables that are written by default, and those that are written when asked for."""
 FORMATS = ("parquet", "json")
 
@@ -36,6 +31,7 @@ def write_tables(
     file_format: str = "parquet",
     with_bodies: bool = True,
     show_secrets: bool = False,
+    record_bytes_max: int | None = None,
     partitions: int | None = None,
     options: Mapping[str, object] | None = None,
     on_table: Callable[[str], None] = lambda name: None,
@@ -43,15 +39,18 @@ def write_tables(
     """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
 
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
-    table of events. For each API of `typed` there is a table `messages_Fetch` with typed columns. Secrets are hidden,
-    in the bytes too, unless `show_secrets`. Raises what the source raises, from Spark's job, and OptionError.
+    other table: bytes with secrets hidden have neither whole snapshots nor carried responses. For each API of `typed`
+    there is a table `messages_Fetch` with typed columns. Secrets are hidden, in the bytes too, unless `show_secrets`.
+    Raises what the source raises, from Spark's job, and OptionError.
     """
     given = dict(options or {})
     written = out / "frames"
 
+    def captured() -> WorkerTable:
+        return tables.frames_table(spark, captures, partitions=partitions, **given)
+
     def reassembled() -> WorkerTable:
-        found = tables.frames_table(spark, captures, partitions=partitions, **given)
-        return found if show_secrets else found.then(hide_secrets, FRAMES)
+        return captured() if show_secrets else captured().then(hide_secrets, FRAMES)
 
     def frames() -> WorkerTable | DataFrame:
         if "frames" not in only:
@@ -65,7 +64,10 @@ def write_tables(
         "exchanges": lambda: tables.exchanges(
             read_table(spark, written, file_format) if "frames" in only else reassembled().dataframe()
         ),
-        "records": lambda: tables.records_table(frames(), show_secrets=show_secrets),
+        "records": lambda: tables.records_table(
+            captured(), show_secrets=show_secrets, record_bytes_max=record_bytes_max
+        ),
+        "forwarded": lambda: tables.forwarded_table(captured(), show_secrets=show_secrets),
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
         "file_events": lambda: tables.file_events(spark, captures, **given),
     }

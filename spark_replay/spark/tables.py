@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES, RECORDS
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 from mockraft.spark_replay.spark.worker_table import WorkerTable
+from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -118,17 +119,43 @@ def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets:
     return WorkerTable(of.select(*FRAMES.names), decode, schema)
 
 
-def records(of: DataFrame, *, show_secrets: bool = False) -> DataFrame:
-    """Return the records of the metadata log in Fetch responses (RECORDS), one row for each frame that carried one."""
-    return records_table(of, show_secrets=show_secrets).dataframe()
+def records(of: DataFrame, *, show_secrets: bool = False, record_bytes_max: int | None = None) -> DataFrame:
+    """Return the records in Produce, Fetch and FetchSnapshot (RECORDS), one row for each frame that carried one.
+
+    `record_bytes_max` is the limit for a decompressed batch (default: 64 MiB); beyond it the batch is an error row.
+    """
+    return records_table(of, show_secrets=show_secrets, record_bytes_max=record_bytes_max).dataframe()
 
 
-def records_table(of: DataFrame | WorkerTable, *, show_secrets: bool = False) -> WorkerTable:
+def records_table(
+    of: DataFrame | WorkerTable, *, show_secrets: bool = False, record_bytes_max: int | None = None
+) -> WorkerTable:
     """Return the table of `records`, to be written as Parquet by the workers."""
-    decode = partial(_metadata_records, show_secrets)
+    read = partial(_records, show_secrets, record_bytes_max)
     if isinstance(of, WorkerTable):
-        return of.then(decode, RECORDS)
-    return WorkerTable(of.select(*FRAMES.names), decode, RECORDS)
+        return of.then(read, RECORDS)
+    # The pieces of a snapshot are joined by connection; the others are read where they are.
+    whole = of.where(F.col("api_key").isin(api_keys.PRODUCE, api_keys.FETCH)).select(*FRAMES.names)
+    return WorkerTable(whole.union(_by_connection(of, api_keys.FETCH_SNAPSHOT)), read, RECORDS)
+
+
+def forwarded(of: DataFrame, *, show_secrets: bool = False) -> DataFrame:
+    """Return the requests and responses that Envelopes carry, decoded (FORWARDED), with JSON bodies."""
+    return forwarded_table(of, show_secrets=show_secrets).dataframe()
+
+
+def forwarded_table(of: DataFrame | WorkerTable, *, show_secrets: bool = False) -> WorkerTable:
+    """Return the table of `forwarded`, to be written as Parquet by the workers."""
+    read = partial(_forwarded, show_secrets)
+    if isinstance(of, WorkerTable):
+        return of.then(read, FORWARDED)
+    return WorkerTable(_by_connection(of, api_keys.ENVELOPE), read, FORWARDED)
+
+
+def _by_connection(frames: DataFrame, api_key: int) -> DataFrame:
+    """Return the frames of an API with each connection in one partition, in order."""
+    of_api = frames.where(F.col("api_key") == api_key).select(*FRAMES.names)
+    return of_api.repartition("conn_id").sortWithinPartitions("conn_id", "incarnation", "is_response", "frame_no")
 
 
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
@@ -180,10 +207,19 @@ def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> I
     return decode_typed_batches(batches, api, show_secrets=show_secrets)
 
 
-def _metadata_records(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.decoding import decode_record_batches
+def _records(
+    show_secrets: bool, record_bytes_max: int | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.decoding import RECORD_BYTES_MAX, decode_record_batches
 
-    return decode_record_batches(batches, show_secrets=show_secrets)
+    limit = record_bytes_max or RECORD_BYTES_MAX
+    return decode_record_batches(batches, show_secrets=show_secrets, record_bytes_max=limit)
+
+
+def _forwarded(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.decoding import decode_forwarded_batches
+
+    return decode_forwarded_batches(batches, show_secrets=show_secrets)
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

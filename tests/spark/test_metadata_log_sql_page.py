@@ -19,9 +19,9 @@ def session(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPa
     from mockraft.spark_replay.spark import decode_job
 
     folder = tmp_path_factory.mktemp("tables")
-    names = ("frames", "messages", "records")
+    names = ("frames", "messages", "records", "forwarded")
     rows = decode_job.write_tables(spark, [controller_capture], folder, only=names, options={"ports": "19093"})
-    assert rows == {"frames": 1726, "messages": 1726, "records": 1275}
+    assert rows == {"frames": 1726, "messages": 1726, "records": 1275, "forwarded": 52}
     for name in names:
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
     spark.sql(VIEW)
@@ -36,7 +36,8 @@ def test_documented_query_results_are_correct(session: Any, capsys: pytest.Captu
 
 
 def test_page_names_the_fenced_broker_s_controller_and_silence() -> None:
-    fenced, changed, lost = (answer for _, answer in QUERIES)
+    fenced, changed, lost, who = (answer for _, answer in QUERIES)
     assert len(re.findall(r"\|3000 ", fenced)) == 3
     assert "BrokerRegistrationChangeRecord" in changed
     assert "[2]" in lost
+    assert "User:ANONYMOUS" in who

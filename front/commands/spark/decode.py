@@ -18,7 +18,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from mockraft.spark_replay.spark.coverage import Coverage
 
-DECODE = """Decode captures to tables: frames, messages, exchanges, events of connections and of files, records.
+DECODE = """Decode captures to tables: frames, messages, exchanges, records, forwarded messages, events.
 
 Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
 docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
@@ -80,10 +80,15 @@ class DecodeOptions(FrameOptions):
 
     out: str = required(metavar="DIR", help="The folder for the tables.")
     file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
-    tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records.")
+    tables: str | None = option(
+        None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records, forwarded."
+    )
     body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
     typed: str | None = option(
         None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
+    )
+    record_bytes_max: int = option(
+        64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
     overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
@@ -132,6 +137,7 @@ def decode(options: DecodeOptions) -> None:
             file_format=file_format,
             with_bodies=options.body == "json",
             show_secrets=options.show_secrets,
+            record_bytes_max=options.record_bytes_max,
             partitions=options.partitions,
             options=source,
             on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),

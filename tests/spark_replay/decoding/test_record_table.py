@@ -1,20 +1,29 @@
-"""The metadata log in Fetch responses: each record with its offset, type and JSON."""
+"""Records in Produce, Fetch and FetchSnapshot: each with its offset, and those of the metadata log as JSON."""
 
+import base64
+import gc
 import json
 from collections import Counter
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from crc32c import crc32c
 from mockraft.spark_replay.decoding import decode_record_batches, decode_records
 from mockraft.spark_replay.schemas import RECORDS
 from mockraft.wire import messages, metadata_log_frame, record_batch, records
 from mockraft.wire.messages import fetch_response as fetch
+from mockraft.wire.messages import fetch_snapshot_response as snapshots
+from mockraft.wire.messages import produce_request as produce
 
+from ...bombs import CODECS, EMPTY_RECORD, bomb, compressed_batch
 from .conftest import Row, frame_table, request_frame, response_frame
 
 METADATA = bytes(15) + b"\1"
+KAFKA_BATCHES = Path(__file__).with_name("kafka_batches.txt").read_text().splitlines()[1:]
 
 
 def fetched(data: bytes, topic_id: bytes = METADATA, version: int = 17) -> Row:
@@ -24,6 +33,29 @@ def fetched(data: bytes, topic_id: bytes = METADATA, version: int = 17) -> Row:
         partitions=[fetch.PartitionData(records=data)],
     )
     return response_frame(messages.FetchResponse(responses=[topic]), version)
+
+
+def produced(data: bytes, version: int) -> Row:
+    partition = produce.PartitionProduceData(index=4, records=data)
+    name, topic_id = ("", bytes(range(16))) if version > 12 else ("orders", bytes(16))
+    topic = produce.TopicProduceData(name=name, topic_id=topic_id, partition_data=[partition])
+    return request_frame(messages.ProduceRequest(topic_data=[topic]), version)
+
+
+def snapshot_piece(position: int, data: bytes) -> Row:
+    partition = snapshots.PartitionSnapshot(
+        snapshot_id=snapshots.SnapshotId(end_offset=40, epoch=2),
+        size=len(SNAPSHOT),
+        position=position,
+        unaligned_records=data,
+    )
+    topic = snapshots.TopicSnapshot(name="__cluster_metadata", partitions=[partition])
+    return response_frame(messages.FetchSnapshotResponse(topics=[topic]), 1)
+
+
+def _varint(number: int) -> bytes:
+    number *= 2
+    return bytes((number,)) if number < 0x80 else bytes((number & 0x7F | 0x80, number >> 7))
 
 
 def batch(*values: bytes, base_offset: int = 7) -> bytes:
@@ -57,13 +89,131 @@ def test_records_have_offset_epoch_and_time_of_their_batch(version: int) -> None
     ]
 
 
-def test_other_topics_and_requests_have_no_rows() -> None:
-    rows = [
-        fetched(batch(fence(1)), topic_id=bytes(range(16))),
-        fetched(b""),
-        request_frame(messages.FetchRequest(), 17),
-    ]
+def test_messages_without_records_have_no_rows() -> None:
+    rows = [fetched(b""), request_frame(messages.FetchRequest(), 17), request_frame(messages.ProduceRequest(), 9)]
     assert decode_records(frame_table(rows)).num_rows == 0
+
+
+def test_records_of_other_topics_have_key_value_and_headers() -> None:
+    rows = decode_records(frame_table([fetched(batch(fence(1)), topic_id=bytes(range(16)))])).to_pylist()
+    (row,) = rows
+    assert (row["topic"], row["topic_id"], row["offset"]) == (None, "AAECAwQFBgcICQoLDA0ODw", 7)
+    assert (row["key"], row["value"], row["headers"], row["record"], row["body"]) == (None, fence(1), [], None, None)
+
+
+@pytest.mark.parametrize("line", KAFKA_BATCHES, ids=lambda line: line.split()[0])
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_batches_of_kafka_s_producer_are_read_in_each_compression(line: str, version: int) -> None:
+    codec, data = line.split()
+    rows = decode_records(frame_table([produced(base64.b64decode(data), version)])).to_pylist()
+    assert [row["offset"] for row in rows] == [*range(100, 120)]
+    assert [row["timestamp_ms"] for row in rows] == [*range(1000, 1020)]
+    assert [row["key"] for row in rows[:3]] == [b"k0", None, b"k2"]
+    assert rows[7]["value"] == b"value 7 " + 60 * b"x"
+    assert rows[7]["headers"] == [{"key": "trace", "value": b"t7"}, {"key": "empty", "value": None}]
+    of_batch = ("topic", "partition", "is_response", "api_key", "compression", "producer_id", "producer_epoch", "error")
+    expected = (None if version == 13 else "orders", 4, False, 0, codec, 7, 2, None)
+    assert {tuple(row[name] for name in of_batch) for row in rows} == {expected}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_bomb_is_a_row_with_the_reason_and_little_memory(codec: str) -> None:
+    frames = frame_table([produced(bomb(codec) + compressed_batch(codec, EMPTY_RECORD), 9)])
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    found = decode_record_batches([frames], record_bytes_max=50_000)
+    rows = [row for part in found for row in part.to_pylist()]
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    assert "it has more than 50000 bytes (record_bytes_max)" in rows[0]["error"]
+    assert [(row["offset"], row["value"], row["error"]) for row in rows[1:]] == [(0, None, None)]
+
+
+def test_many_small_records_come_in_several_batches() -> None:
+    records_ = b"".join(EMPTY_RECORD[:3] + _varint(number) + EMPTY_RECORD[4:] for number in range(64))
+    data = b"".join(compressed_batch("zstd", records_, 64) for _ in range(1000))
+    found = list(decode_record_batches([frame_table([produced(data, 9)])]))
+    assert sum(part.num_rows for part in found) == 64_000
+    assert max(part.num_rows for part in found) <= 8192
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_broken_compressed_bytes_are_a_row_with_the_reason(codec: str) -> None:
+    whole = pa.compress(EMPTY_RECORD * 30, codec=codec, asbytes=True)
+    for packed in (whole[: len(whole) // 2], b"\xff" * 40, b"\x82SNAPPY\0" + bytes(8) + b"\0\0\1\0", b""):
+        rows = decode_records(frame_table([produced(compressed_batch(codec, b"", packed=packed), 9)])).to_pylist()
+        assert [row["offset"] for row in rows] == [0]
+        assert "record" in rows[0]["error"]
+
+
+def test_any_changed_byte_gives_rows_and_no_crash() -> None:
+    rng = Random(1)
+    lines = [base64.b64decode(line.split()[1]) for line in KAFKA_BATCHES]
+    rows = []
+    for _ in range(300):
+        data = bytearray(rng.choice(lines))
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        # The checksum of the changed bytes, so that what is behind it is reached.
+        data[17:21] = crc32c(bytes(data[21:])).to_bytes(4)
+        rows.append(produced(bytes(data[: rng.choice((len(data), rng.randrange(len(data)))) or 1]), 9))
+    found = decode_records(frame_table(rows))
+    assert {*found["frame_no"].to_pylist()} == {*range(300)}
+    assert found["error"].null_count < found.num_rows
+
+
+def test_a_broken_batch_leaves_those_behind_it() -> None:
+    broken = bytearray(batch(fence(1)))
+    broken[-1] ^= 1
+    rows = decode_records(frame_table([produced(bytes(broken) + batch(fence(2)), 9)])).to_pylist()
+    assert [(row["position"], row["offset"], bool(row["error"])) for row in rows] == [
+        (0, None, True),
+        (len(broken), 7, False),
+    ]
+
+
+def test_a_batch_cut_off_in_a_produce_request_is_an_error() -> None:
+    rows = decode_records(frame_table([produced(batch(fence(1))[:-1], 9)])).to_pylist()
+    assert ["exceeds" in row["error"] for row in rows] == [True]
+
+
+def test_transaction_markers_are_typed() -> None:
+    marker = record_batch.encode_control(
+        [(record_batch.control_key(1), b"\0\0\0\0\0\5")], base_offset=3, leader_epoch=0, timestamp_ms=1
+    )
+    (row,) = decode_records(frame_table([fetched(marker, topic_id=bytes(range(16)))])).to_pylist()
+    assert (row["record"], row["body"]) == ("EndTxnMarker", '{"type":"COMMIT","coordinatorEpoch":5}')
+
+
+SNAPSHOT = b"".join(batch(fence(number), fence(number + 1), base_offset=number) for number in range(0, 40, 2))
+ORDERS = {"forwards": lambda cuts: cuts, "backwards": lambda cuts: cuts[::-1]}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("piece", [7, 100, len(SNAPSHOT)])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_snapshot_is_read_from_pieces_cut_anywhere(order: str, piece: int, at_once: bool) -> None:
+    cuts = [(at, SNAPSHOT[at : at + piece]) for at in range(0, len(SNAPSHOT), piece)]
+    rows = [snapshot_piece(at, data) for at, data in ORDERS[order](cuts)]
+    frames = [frame_table(rows)] if at_once else [frame_table([row]) for row in rows]
+    found = pa.Table.from_batches(decode_record_batches(frames)).to_pylist()
+    assert [(row["offset"], row["error"]) for row in found] == [(number, None) for number in range(40)]
+    assert {(row["snapshot"], row["topic"]) for row in found} == {
+        ("00000000000000000040-0000000002", "__cluster_metadata")
+    }
+    assert [row["position"] for row in found[::2]] == [*range(0, len(SNAPSHOT), len(SNAPSHOT) // 20)]
+    assert json.loads(found[1]["body"]) == {"id": 1, "epoch": 5}
+
+
+def test_snapshot_with_a_missing_piece_is_read_up_to_it() -> None:
+    rows = [snapshot_piece(at, SNAPSHOT[at : at + 300]) for at in range(0, len(SNAPSHOT), 300) if at != 600]
+    found = decode_records(frame_table(rows)).to_pylist()
+    assert [row["offset"] for row in found[:-1]] == [*range(2 * (600 // (len(SNAPSHOT) // 20)))]
+    held = len(SNAPSHOT) - 900
+    assert found[-1]["error"] == (
+        f"snapshot 00000000000000000040-0000000002: bytes 600 to {len(SNAPSHOT)} are not all in the capture; "
+        f"{held} bytes further on cannot be read without them"
+    )
+    assert found[-1]["frame_no"] == len(rows) - 1
 
 
 def test_bytes_that_cannot_be_read_are_a_row_with_the_reason() -> None:
@@ -86,3 +236,4 @@ def test_secrets_of_records_are_hidden() -> None:
     frames = frame_table([fetched(batch(metadata_log_frame.encode(config, 0)))])
     assert '"value":"[hidden]"' in decode_records(frames)["body"][0].as_py()
     assert '"value":"hunter2"' in decode_records(frames, show_secrets=True)["body"][0].as_py()
+    assert decode_records(frames)["value"][0].as_py() is None

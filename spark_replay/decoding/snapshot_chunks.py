@@ -1,0 +1,111 @@
+"""Join the pieces of snapshots, which FetchSnapshot cuts anywhere, to whole record batches.
+
+A piece is kept until those before it have come, in any order; of a snapshot read in order only the beginning of its
+last batch is kept. A snapshot with bytes missing in the capture is read up to them. All kept bytes are bounded: the
+snapshot that was begun first is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+KEPT_BYTES_MAX: Final = 128 << 20
+SNAPSHOTS_MAX: Final = 1000
+_BATCH_BYTES_MIN: Final = 61
+
+Key = tuple[object, ...]
+
+
+class Chunk(NamedTuple):
+    """Bytes of a snapshot from `position` on, and the frame (a batch of one row) with the last of them."""
+
+    frame: pa.RecordBatch
+    position: int
+    data: bytes
+
+
+class Incomplete(NamedTuple):
+    """A snapshot whose bytes are in the capture only up to `position`; `frame` has the last piece of it."""
+
+    key: Key
+    frame: pa.RecordBatch
+    position: int
+    size: int
+    held_bytes: int
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    size: int
+    frame: pa.RecordBatch
+    # The position of the first byte of `tail`, the beginning of a batch.
+    at: int = 0
+    tail: bytearray = field(default_factory=bytearray)
+    held: dict[int, Chunk] = field(default_factory=dict)
+
+    @property
+    def next(self) -> int:
+        return self.at + len(self.tail)
+
+
+class SnapshotChunks:
+    """The snapshots that are being read, by connection and snapshot."""
+
+    def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._kept_bytes_max = kept_bytes_max
+        self._snapshots: dict[Key, _Snapshot] = {}
+        self._kept_bytes = 0
+
+    def add(self, key: Key, chunk: Chunk, size: int) -> Iterator[Chunk | Incomplete]:
+        """Add a piece of a snapshot of `size` bytes; yield whole batches, and the snapshots given up for it."""
+        snapshot = self._snapshots.setdefault(key, _Snapshot(size, chunk.frame))
+        snapshot.frame = chunk.frame
+        if chunk.position < snapshot.next:
+            chunk = Chunk(chunk.frame, snapshot.next, chunk.data[snapshot.next - chunk.position :])
+        if chunk.data and chunk.position not in snapshot.held:
+            snapshot.held[chunk.position] = chunk
+            self._kept_bytes += len(chunk.data)
+        while (following := snapshot.held.pop(snapshot.next, None)) is not None:
+            snapshot.tail += following.data
+            end = len(snapshot.tail) if snapshot.next >= size else _end_of_batches(snapshot.tail)
+            if end:
+                yield Chunk(following.frame, snapshot.at, bytes(snapshot.tail[:end]))
+                del snapshot.tail[:end]
+                snapshot.at += end
+                self._kept_bytes -= end
+        if snapshot.next >= size:
+            self._forget(key)
+        while self._kept_bytes > self._kept_bytes_max or len(self._snapshots) > SNAPSHOTS_MAX:
+            yield self._give_up(next(iter(self._snapshots)))
+
+    def finish(self) -> Iterator[Incomplete]:
+        """Yield the snapshots that are not complete."""
+        for key in list(self._snapshots):
+            yield self._give_up(key)
+
+    def _give_up(self, key: Key) -> Incomplete:
+        snapshot = self._snapshots[key]
+        held_bytes = sum(len(chunk.data) for chunk in snapshot.held.values())
+        self._forget(key)
+        return Incomplete(key, snapshot.frame, snapshot.next, snapshot.size, held_bytes)
+
+    def _forget(self, key: Key) -> None:
+        snapshot = self._snapshots.pop(key)
+        self._kept_bytes -= len(snapshot.tail) + sum(len(chunk.data) for chunk in snapshot.held.values())
+
+
+def _end_of_batches(data: bytearray) -> int:
+    """Return the end of the last whole batch; everything, if what follows it is no batch."""
+    end = 0
+    while end + 12 <= len(data):
+        size = 12 + int.from_bytes(data[end + 8 : end + 12], signed=True)
+        if size < _BATCH_BYTES_MIN:
+            return len(data)
+        if end + size > len(data):
+            break
+        end += size
+    return end
