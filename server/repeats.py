@@ -11,29 +11,34 @@ others or behind them, one that waits. Tests compare both ways.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from mockraft.server.connection_state import Connection
 from mockraft.server.effects import Send
+from mockraft.server.journal.journal import ENTRY_OVERHEAD_BYTES
+from mockraft.server.journal.ring import PureRing
 from mockraft.server.stubs.senders import first_sender
+from mockraft.wire.connection import FrameReader
 
 if TYPE_CHECKING:
     from mockraft.server.apis.api import AnyApi, RequestContext
     from mockraft.server.apis.repeat_rule import RepeatRule
-    from mockraft.server.connection_state import Connection
     from mockraft.server.controller.controller import Controller
     from mockraft.server.effects import Effect
+    from mockraft.server.journal import Exchange
     from mockraft.server.responses import Responses
     from mockraft.server.stubs.stub_list import StubList
     from mockraft.wire.connection import Request
     from mockraft.wire.message import Message
 
-HEAD, API_KEY, CORRELATION_ID, CLIENT_ID_SIZE = slice(0, 8), slice(4, 6), slice(8, 12), 13
+HEAD, API_KEY, CORRELATION_ID, CLIENT_ID_SIZE = slice(0, 8), slice(5, 6), slice(8, 12), 13
 """Where a request, with its length, has them; `HEAD` is the length, API key and version.
 
-Of the client id's size only the low byte: requests with an offset and a longer id are not remembered.
+Of the API key only the low byte. Of the client id's size, too: requests with an offset and a longer id are not
+remembered.
 """
 BEFORE_OFFSET_BYTES = 27
 """Bytes before the metadata offset, in every version, without those of the client id: length, header (API key, version,
@@ -53,12 +58,13 @@ _OFFSET = Struct(">q")
 class Repeat:
     """An answered request that wrote nothing, and what its response depends on.
 
-    The request is, with its length, `head` (length, API key, version), the correlation id, its key in the table, the
+    The request is, with its length, `head` (length, API key, version), the correlation id, its `key` in the table, the
     offset if its rule ignores that, and `tail`; the response is `response_head` (its length), the correlation id, and
     `response_tail`. `sender` is the client id and broker id of a connection whose first request this is.
     """
 
     head: bytes
+    key: bytes
     tail: bytes
     response_head: bytes
     response_tail: bytes
@@ -77,15 +83,15 @@ class Remembered:
     repeats: dict[bytes, Repeat] = field(default_factory=dict)
     bytes_held: int = 0
 
-    def add(self, key: bytes, repeat: Repeat, repeats_max: int) -> None:
+    def add(self, repeat: Repeat, repeats_max: int) -> None:
         """Add a request; forget all others if there are too many."""
         size = len(repeat.response_tail)
         if len(self.repeats) >= repeats_max or self.bytes_held + size > KEPT_BYTES_MAX:
             self.repeats.clear()
             self.bytes_held = 0
-        before = self.repeats.get(key)
+        before = self.repeats.get(repeat.key)
         self.bytes_held += size - (0 if before is None else len(before.response_tail))
-        self.repeats[key] = repeat
+        self.repeats[repeat.key] = repeat
 
 
 class Repeats:
@@ -94,8 +100,8 @@ class Repeats:
     def __init__(
         self,
         controller: Controller,
-        connections: Mapping[int, Connection],
-        apis: Mapping[int, AnyApi],
+        connections: dict[int, Connection],
+        apis: dict[int, AnyApi],
         stubs: StubList,
         responses: Responses,
     ) -> None:
@@ -105,7 +111,19 @@ class Repeats:
         self._stubs = stubs
         self._responses = responses
         self._remembered: dict[bytes, Remembered] = {}
-        """By the bytes of the API key."""
+        """By the byte of the API key."""
+        self.answer: Callable[[int, bytes, int], bytes | None] = self._answer
+        """Return the response to bytes received on a connection at a time in µs; None for the long way."""
+        journal = responses.journal
+        if not isinstance(journal.ring, PureRing):
+            from mockraft_speed import _repeats
+
+            journal.ring.make = self._exchange
+            classes = {cls.__name__: cls for cls in (Repeat, Remembered, Connection, FrameReader)}
+            tables = controller, connections, apis, self._remembered
+            self.answer = _repeats.ShortWay(
+                *tables, stubs, responses, journal, journal.ring, journal.numbers, ENTRY_OVERHEAD_BYTES, classes
+            )
         config = controller.config
         self._is_possible = not config.rules and config.overlay is None and not config.has_authorizer
 
@@ -139,6 +157,7 @@ class Repeats:
             remembered = self._remembered[data[API_KEY]] = Remembered(rule)
         repeat = Repeat(
             head=data[HEAD],
+            key=data[12:end],
             tail=data[end + 8 :],
             response_head=response[:4],
             response_tail=response[8:],
@@ -149,10 +168,9 @@ class Repeats:
             state=state,
         )
         brokers = len(controller.image.cluster.brokers)
-        remembered.add(data[12:end], repeat, KEPT_FOR_EACH_BROKER * brokers + KEPT_AT_LEAST)
+        remembered.add(repeat, KEPT_FOR_EACH_BROKER * brokers + KEPT_AT_LEAST)
 
-    def answer(self, connection_id: int, data: bytes, now_us: int) -> bytes | None:
-        """Return the response to received bytes that are a remembered request again; None for the long way."""
+    def _answer(self, connection_id: int, data: bytes, now_us: int) -> bytes | None:
         remembered = self._remembered.get(data[API_KEY])
         if remembered is None:
             return None
@@ -185,7 +203,34 @@ class Repeats:
         if rule.record is not None:
             rule.record(controller, subject, offset, now_us // 1_000)
         response = repeat.response_head + data[CORRELATION_ID] + repeat.response_tail
+        responses = self._responses
+        took_us = 0 if responses.now_us is None else responses.now_us() - now_us
         api_key, api_version, client_id = repeat.header
         header = (api_key, api_version, _ID.unpack_from(data, CORRELATION_ID.start)[0], client_id)
-        self._responses.note_at_once(connection, repeat.api, header, data[4:], response, now_us)
+        exchange = responses.exchange_at_once(
+            repeat.api,
+            header,
+            data[4:],
+            response,
+            connection_id,
+            connection.principal,
+            connection.broker_id,
+            connection.peer_address,
+            now_us,
+            took_us,
+        )
+        responses.journal.add_exchange(exchange)
         return response
+
+    def _exchange(self, repeat: Repeat, correlation_id: bytes, offset: int, *connection_and_times: Any) -> Exchange:
+        """Return the exchange of which the accelerator kept what differs from the remembered one."""
+        *values, number = connection_and_times
+        api_key, api_version, client_id = repeat.header
+        header = (api_key, api_version, int.from_bytes(correlation_id, signed=True), client_id)
+        rule = repeat.api.repeats
+        written = _OFFSET.pack(offset) if rule is not None and rule.ignores_offset else b""
+        frame = repeat.head[4:] + correlation_id + repeat.key + written + repeat.tail
+        response = repeat.response_head + correlation_id + repeat.response_tail
+        exchange = self._responses.exchange_at_once(repeat.api, header, frame, response, *values)
+        self._responses.journal.identify(exchange, number)
+        return exchange

@@ -23,7 +23,7 @@ class Responses:
     """
 
     def __init__(self, journal: Journal, messages: MessageLookup) -> None:
-        self._journal = journal
+        self.journal = journal
         self._messages = messages
         self.now_us: Callable[[], int] | None = None
 
@@ -56,19 +56,23 @@ class Responses:
         header_version = self._messages.response_header_version(request.api_key, version)
         return write_response(body_bytes, request.correlation_id, header_version), version
 
-    def note_at_once(
+    def exchange_at_once(
         self,
-        connection: Connection,
         api: AnyApi,
         header: tuple[int, int, int, str | None],
         frame: bytes,
         data: bytes,
+        connection_id: int,
+        principal: str,
+        broker_id: int,
+        peer_address: str,
         received_us: int,
-    ) -> None:
-        """Write an exchange to the journal that was answered at once, in the version of the request."""
+        took_us: int,
+    ) -> Exchange:
+        """Return an exchange that was answered at once, in the version of the request."""
         now_ms = received_us // 1_000
-        exchange = Exchange(
-            connection.connection_id,
+        return Exchange(
+            connection_id,
             now_ms,
             now_ms,
             header,
@@ -78,15 +82,14 @@ class Responses:
             api.served_by,
             None,
             self._messages,
-            connection.principal,
-            connection.broker_id,
+            principal,
+            broker_id,
             None,
             False,
             None,
-            connection.peer_address,
-            0 if self.now_us is None else self.now_us() - received_us,
+            peer_address,
+            took_us,
         )
-        self._journal.add_exchange(exchange)
 
     def note(
         self,
@@ -129,7 +132,7 @@ class Responses:
             connection.peer_address,
             took_us,
         )
-        self._journal.add_exchange(exchange)
+        self.journal.add_exchange(exchange)
         return exchange
 
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TABLE_FORMAT = 1
-"""The format of the tables `_FIELDS` in generated modules; an accelerator for another one is not used."""
+TABLE_FORMAT = 2
+"""The format of the tables `_FIELDS` in generated modules, and of what `mockraft.server` takes from the accelerator.
+
+An accelerator for another one is not used.
+"""
 
 PATHS = ("auto", "pure", "speed")
 

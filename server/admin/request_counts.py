@@ -39,7 +39,7 @@ class RequestCounts:
         self.elapsed_us: Counter[str] = Counter()
         self.received_bytes = self.sent_bytes = self.unexpected = 0
         self._kinds: dict[tuple[Any, ...], list[Any]] = {}
-        for entry in tuple(journal.entries):
+        for entry in journal.entries:
             self._count(entry)
         journal.subscribe(self._count)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange
+from mockraft.server.journal.ring import new_ring
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
@@ -47,8 +48,7 @@ class Journal:
         *,
         show_secrets: bool = False,
     ) -> None:
-        self.entries_max = entries_max
-        self.bytes_max = bytes_max
+        self.ring = new_ring(entries_max, bytes_max)
         self.api_name = api_name
         self.node_id = node_id
         self.show_secrets = show_secrets
@@ -56,10 +56,7 @@ class Journal:
         self.address = ("127.0.0.1", 0)
         """The node's listening address, as (host, port)."""
         self._entries_max_at_first = entries_max
-        self.entries: deque[Entry] = deque()
-        self._sizes: deque[int] = deque()
-        """What each of them counts against `bytes_max`."""
-        self._numbers = numbers or itertools.count(1)
+        self.numbers = numbers or itertools.count(1)
         self._last_id = 0
         self._listeners: tuple[Callable[[Entry], None], ...] = ()
         self._listeners_to_failures: tuple[Callable[[Entry], None], ...] = ()
@@ -67,13 +64,39 @@ class Journal:
 
     def clear(self) -> None:
         """Forget all entries and counts; ids continue, and listeners stay."""
-        self.entries.clear()
-        self._sizes.clear()
-        self.bytes_held = 0
-        self.dropped = 0
+        self.ring.clear()
         self.exchanges_by_api: Counter[int] = Counter()
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries that are still held, oldest first."""
+        return self.ring.entries()
+
+    @property
+    def entries_max(self) -> int:
+        """Maximum number of entries; a smaller one takes effect with the next entry."""
+        return self.ring.entries_max
+
+    @entries_max.setter
+    def entries_max(self, entries_max: int) -> None:
+        self.ring.entries_max = entries_max
+
+    @property
+    def bytes_max(self) -> int:
+        """Maximum size of all entries."""
+        return self.ring.bytes_max
+
+    @property
+    def bytes_held(self) -> int:
+        """Approximate size of all entries."""
+        return self.ring.bytes_held
+
+    @property
+    def dropped(self) -> int:
+        """Number of entries that were dropped for the limits."""
+        return self.ring.dropped
 
     def reset(self) -> None:
         """Clear it, and restore the initial `enabled` and `entries_max`."""
@@ -120,7 +143,7 @@ class Journal:
     def find(self, match: Matching | None = None, since: int = 0, limit: int | None = None) -> list[Exchange]:
         """Return the newest `limit` exchanges still held that match and came after a mark, oldest first."""
         found: list[Exchange] = []
-        for entry in reversed(tuple(self.entries)):
+        for entry in reversed(self.entries):
             if entry.id <= since or (limit is not None and len(found) >= limit):
                 break
             if isinstance(entry, Exchange) and (match is None or match(entry)):
@@ -142,11 +165,11 @@ class Journal:
 
     def closed(self) -> list[ClosedConnection]:
         """Return the closed connections still held, oldest first."""
-        return [entry for entry in tuple(self.entries) if isinstance(entry, ClosedConnection)]
+        return [entry for entry in self.entries if isinstance(entry, ClosedConnection)]
 
     def entry(self, entry_id: int) -> Entry | None:
         """Return the entry with this id, if it is still held."""
-        held = tuple(self.entries)
+        held = self.entries
         index = bisect_left(held, entry_id, key=lambda entry: entry.id)
         return held[index] if index < len(held) and held[index].id == entry_id else None
 
@@ -161,23 +184,21 @@ class Journal:
 
     def json_lines(self) -> Iterator[str]:
         """Yield one JSON text per entry, oldest first."""
-        for entry in tuple(self.entries):
+        for entry in self.entries:
             yield json.dumps(entry.to_json(), separators=(",", ":"))
 
-    def _keep(self, entry: Entry) -> None:
-        entry.id = self._last_id = next(self._numbers)
+    def identify(self, entry: Entry, number: int) -> None:
+        """Give an entry its id, and what it has of the node."""
+        entry.id = number
         entry.node_id = self.node_id
         if self.show_secrets and not isinstance(entry, BrokenTick):
             entry.show_secrets = True
+
+    def _keep(self, entry: Entry) -> None:
+        self._last_id = number = next(self.numbers)
+        self.identify(entry, number)
         if self.enabled:
-            entries, sizes = self.entries, self._sizes
-            entries.append(entry)
-            sizes.append(size := entry.bytes_held + ENTRY_OVERHEAD_BYTES)
-            self.bytes_held += size
-            while len(entries) > self.entries_max or (self.bytes_held > self.bytes_max and len(entries) > 1):
-                entries.popleft()
-                self.bytes_held -= sizes.popleft()
-                self.dropped += 1
+            self.ring.append(entry, entry.bytes_held + ENTRY_OVERHEAD_BYTES)
         for listener in self._listeners:
             listener(entry)
 

@@ -50,5 +50,5 @@ def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then
 
 def merged(journals: Iterable[Journal], since: int = 0) -> list[Entry]:
     """Return the entries of several nodes in the order in which they were added."""
-    held = [[entry for entry in tuple(journal.entries) if entry.id > since] for journal in journals]
+    held = [[entry for entry in journal.entries if entry.id > since] for journal in journals]
     return list(heapq.merge(*held, key=lambda entry: entry.id))

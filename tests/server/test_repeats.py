@@ -1,6 +1,8 @@
 """The short way of repeated requests: both ways give the same responses, records, journal and state."""
 
+import gc
 import random
+import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,8 +13,9 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_ID
 from mockraft.server.effects import Effect, Send
-from mockraft.server.journal import Exchange
+from mockraft.server.journal import Entry, Exchange
 from mockraft.server.repeats import REQUEST_BYTES_MAX
+from mockraft.wire import codec_path
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -35,22 +38,25 @@ Make = Callable[..., Rig]
 class Node:
     """A rig whose bytes go the short way where they can, or all the long one."""
 
-    def __init__(self, rig: Rig, *, is_short: bool) -> None:
+    def __init__(self, rig: Rig, answer: Callable[[int, bytes, int], bytes | None]) -> None:
         self.rig = rig
-        self.is_short = is_short
+        self.answer = answer
+        self.heard: list[Any] = []
         self.short_answers = 0
         self.short_apis: Counter[int] = Counter()
         self.connections = [rig.connect() for _ in range(3)]
 
     def receive(self, connection: int, data: bytes) -> list[Effect]:
         node = self.rig.node
-        if self.is_short:
-            response = node.repeats.answer(connection, data, 1_000 * self.rig.now_ms)
-            if response is not None:
-                self.short_answers += 1
-                self.short_apis[int.from_bytes(data[4:6])] += 1
-                return [Send(connection, response)]
+        response = self.answer(connection, data, 1_000 * self.rig.now_ms)
+        if response is not None:
+            self.short_answers += 1
+            self.short_apis[int.from_bytes(data[4:6])] += 1
+            return [Send(connection, response)]
         return node.step(connection, data, self.rig.now_ms)
+
+    def listen(self, entry: Entry) -> None:
+        self.heard.append(entry.to_json())
 
     def observers(self) -> Any:
         """The progress of observers, as DescribeQuorum lists it."""
@@ -69,6 +75,10 @@ class Node:
             {broker_id: vars_of(state) for broker_id, state in states.brokers.items()},
             states._active_offsets.lowest(),
             self.rig.node.received_bytes,
+            self.rig.node.journal.counters(),
+            self.rig.node.journal.bytes_held,
+            self.rig.node.journal.mark(),
+            self.heard,
             self.observers(),
             controller.raft.leading and controller.raft.leading._check_quorum_deadline_ms,
             [self.rig.node.client_of(connection) for connection in self.connections],
@@ -192,16 +202,16 @@ class Script:
                 return self.frame(message, 4, str(broker_id))
 
 
-@pytest.fixture
-def both(make_rig: Make, make_controller: Callable[..., Controller]) -> list[Node]:
-    """Equal nodes: one that takes the short way, and one that never does."""
+@pytest.fixture(params=["pure", *({codec_path.path} - {"pure"})])
+def both(request: pytest.FixtureRequest, make_rig: Make, make_controller: Callable[..., Controller]) -> list[Node]:
+    """Equal nodes: one that takes the short way, in Python or C, and one that never does."""
     from .conftest import OFFERED
 
     config = ControllerConfig(metadata_version=BEFORE_CORDONING)
-    return [
-        Node(make_rig(*OFFERED.values(), controller=make_controller(config)), is_short=is_short)
-        for is_short in (True, False)
-    ]
+    rigs = [make_rig(*OFFERED.values(), controller=make_controller(config)) for _ in range(2)]
+    repeats = rigs[0].node.repeats
+    short = repeats._answer if request.param == "pure" else repeats.answer
+    return [Node(rigs[0], short), Node(rigs[1], lambda *_: None)]
 
 
 @pytest.mark.parametrize("seed", range(budget(6, 60)))
@@ -212,6 +222,19 @@ def test_both_ways_are_equal_whatever_happens(both: list[Node], seed: int) -> No
     refusing = stub("BrokerHeartbeat", broker_id=1).inject_error("NOT_CONTROLLER")
     for _ in range(1500):
         chance = rng.random()
+        if chance < 0.003:
+            for node in both:
+                journal = node.rig.node.journal
+                journal.enabled = not journal.enabled
+            continue
+        if chance < 0.006:
+            for node in both:
+                journal = node.rig.node.journal
+                if chance < 0.0045:
+                    journal.subscribe(node.listen)
+                else:
+                    journal.unsubscribe(node.listen)
+            continue
         if chance < 0.03:
             ms = rng.choice([100, 2_000, 10_000])
             effects = [node.rig.tick(node.rig.now_ms + ms) for node in both]
@@ -237,7 +260,7 @@ def test_both_ways_are_equal_whatever_happens(both: list[Node], seed: int) -> No
         assert short.rig.node.next_tick_ms(short.rig.now_ms) == long.rig.node.next_tick_ms(long.rig.now_ms)
     assert short.state() == long.state()
     assert min(short.short_apis[request.api_key] for request in REPEATED) > 10
-    assert len(short.rig.node.journal.exchanges()) == len(long.rig.node.journal.exchanges()) > 1000
+    assert len(short.rig.node.journal.exchanges()) == len(long.rig.node.journal.exchanges()) > 100
 
 
 def unfenced(node: Node) -> BrokerHeartbeatRequest:
@@ -296,6 +319,43 @@ def test_uncommitted_records_take_the_long_way(both: list[Node]) -> None:
     controller.pending_offset = controller.log.end_offset
     assert short.receive(short.connections[0], short.rig.frame(heartbeat, 2)) == []
     assert (short.rig.node.parked, short.short_answers) == (1, 0)
+
+
+def test_a_repeated_exchange_is_one_object_however_often_it_is_read(both: list[Node]) -> None:
+    short, _ = both
+    heartbeat = unfenced(short)
+    for _ in range(3):
+        short.receive(short.connections[0], short.rig.frame(heartbeat, 2))
+    journal = short.rig.node.journal
+    assert short.short_answers == 2
+    assert [id(entry) for entry in journal.entries] == [id(entry) for entry in journal.entries]
+    assert journal.entry(journal.mark()) is journal.exchanges()[-1]
+
+
+def test_an_error_on_the_way_is_raised(both: list[Node]) -> None:
+    short, _ = both
+    heartbeat = unfenced(short)
+    short.receive(short.connections[0], short.rig.frame(heartbeat, 2))
+
+    def broken() -> int:
+        raise OSError("no clock")
+
+    short.rig.node.responses.now_us = broken
+    with pytest.raises(OSError, match="no clock"):
+        short.receive(short.connections[0], short.rig.frame(heartbeat, 2))
+
+
+def test_a_node_that_nobody_uses_is_collected(both: list[Node]) -> None:
+    short, _ = both
+    heartbeat = unfenced(short)
+    for _ in range(3):
+        short.receive(short.connections[0], short.rig.frame(heartbeat, 2))
+    assert short.rig.node.journal.entries
+    repeats = weakref.ref(short.rig.node.repeats)
+    both.clear()
+    del short
+    gc.collect()
+    assert repeats() is None
 
 
 def sent(effects: Iterable[Effect]) -> list[bytes]:

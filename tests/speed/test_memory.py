@@ -7,15 +7,23 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import weakref
 from pathlib import Path
 from random import Random
 from types import ModuleType
 
 import pytest
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.node import Node
+from mockraft.server.raft.raft import Raft
+from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import field_names
 from mockraft.wire.messages import broker_heartbeat_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..budgets import budget
 from ..wire.test_hostile_bytes import mutant
@@ -56,6 +64,26 @@ def test_rounds_allocate_nothing_that_stays() -> None:
     assert blocks[-1] - blocks[1] < BLOCKS_MAX, blocks
 
 
+def test_repeated_requests_allocate_nothing_that_stays() -> None:
+    config = ControllerConfig(journal_entries_max=100)
+    raft = Raft.open(config, 0, Random(1))
+    node = Node(Controller(config, raft, Random(1), 0), dict(APIS))
+    node.connected(1, "127.0.0.1:1", 0)
+    frame = write_request(ApiVersionsRequest(), 0, 1, "1")
+    node.step(1, frame, 0)
+    request = node.repeats._remembered[frame[5:6]].repeats[frame[12:]]
+    found: list[tuple[int, int]] = []
+    for _ in range(ROUNDS):
+        for _ in range(1000):
+            assert node.repeats.answer(1, frame, 0) is not None
+            if len(found) % 2:
+                assert len(node.journal.exchanges()) <= 100
+        gc.collect()
+        found.append((sys.getallocatedblocks(), sys.getrefcount(request)))
+    assert found[-1][0] - found[1][0] < BLOCKS_MAX, found
+    assert found[-1][1] == found[1][1], found
+
+
 def test_shared_objects_keep_their_reference_counts() -> None:
     cls, _version, message = next(found for found in messages(43) if found[0].__name__ == "MetadataResponse")
     message.topics = []
@@ -92,10 +120,13 @@ def test_address_sanitizer_finds_nothing(tmp_path: Path) -> None:
     assert shutil.which(compiler), f"{compiler} is needed"
     package = tmp_path / "mockraft_speed"
     shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    library = package / f"_codec{sysconfig.get_config_var('EXT_SUFFIX')}"
     include = sysconfig.get_path("include")
     flags = ["-shared", "-fPIC", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", f"-I{include}"]
-    subprocess.run([compiler, *flags, *sorted(map(str, package.glob("*.c"))), "-o", str(library)], check=True)
+    for extension in tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())["tool"]["setuptools"][
+        "ext-modules"
+    ]:
+        library = extension["name"].replace(".", "/") + sysconfig.get_config_var("EXT_SUFFIX")
+        subprocess.run([compiler, *flags, *extension["sources"], "-o", library], check=True, cwd=tmp_path)
     runtime = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     environment = {
         **os.environ,
@@ -106,7 +137,7 @@ def test_address_sanitizer_finds_nothing(tmp_path: Path) -> None:
         "MOCKRAFT_CODEC": "speed",
         "MOCKRAFT_SANITIZED_MUTANTS": str(budget(5_000, 100_000)),
     }
-    tests = str(Path(__file__).with_name("test_paths_are_equal.py"))
-    command = [sys.executable, "-m", "pytest", "-q", tests]
+    tests = (Path(__file__).with_name("test_paths_are_equal.py"), ROOT / "tests" / "server" / "test_repeats.py")
+    command = [sys.executable, "-m", "pytest", "-q", *map(str, tests)]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
