@@ -25,6 +25,7 @@ ROOMS = (
     "kafka_configs",
     "conformance",
     "spark_replay",
+    "twin",
     "front",
     "speed",
     "tests",

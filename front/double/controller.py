@@ -14,6 +14,7 @@ from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, Controller
 from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
 from mockraft.double.proposals import overlay_of, rules_of
+from mockraft.double.twins import twin_options
 from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
@@ -52,9 +53,16 @@ def configured(
     profile: str | Iterable[str] = (),
     schemas: str | Path | Iterable[str | Path] = (),
     state: str | Path | None = None,
+    twin_of: str | Path | None = None,
+    twin_at: str | int | None = None,
     **options: Any,
 ) -> ControllerConfig:
     """Return the config of a controller in a test, from the options of `Controller`. ValueError, DataDirError."""
+    if twin_of is not None:
+        if state is not None:
+            raise ValueError("a controller begins with a state or as a twin: give state or twin_of")
+        options = {**twin_options(twin_of, twin_at), **options}
+        state = options.pop("state")
     if options.get("as_version") is not None:
         options["release"] = options["as_version"]
     options.pop("as_version", None)
@@ -103,8 +111,10 @@ class Controller(DoubleInLoop, ControllerApi):
     `release="3.9"` makes it a controller of that Kafka release (`as_version` is the same); `api_versions={"Fetch":
     "4-16"}` changes single APIs, `features={"group.version": 0}` levels that a new log begins with. `profile` names
     proposals (`"kip-858"`, or several), `schemas` folders of message specs to add.
-    `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. The cluster id is
-    `cluster_id`, else the data directory's or the state's, else a new one each time.
+    `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. `twin_of` is a real
+    controller's data directory, a snapshot, or a capture, of which it becomes a twin, as of the offset or time
+    `twin_at`; the source is only read. The cluster id is `cluster_id`, else the data directory's, the state's or the
+    source's, else a new one each time.
 
     `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. They send a heartbeat, and
     try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and

@@ -28,6 +28,8 @@ class ConfigOptions(TypedDict, total=False):
     profile: str | Iterable[str]
     schemas: str | Path | Iterable[str | Path]
     state: str | Path | None
+    twin_of: str | Path | None
+    twin_at: str | int | None
     node_id: int
     cluster_id: str
     host: str

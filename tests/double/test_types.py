@@ -70,7 +70,8 @@ def test_mypy_checks_options_faults_and_blocking_methods(tmp_path: Path) -> None
 
 def test_typed_options_are_the_fields_of_the_configs() -> None:
     of_the_controller = {field.name for field in dataclasses.fields(ControllerConfig)}
-    assert set(ConfigOptions.__annotations__) - {"as_version", "profile", "schemas", "state"} == of_the_controller
+    of_the_test = {"as_version", "profile", "schemas", "state", "twin_of", "twin_at"}
+    assert set(ConfigOptions.__annotations__) - of_the_test == of_the_controller
     drawn = {"broker_id", "cluster_id", "bootstrap", "incarnation_id", "metadata_directory_id", "listeners"}
     of_the_broker = {field.name for field in dataclasses.fields(BrokerConfig)} - drawn
     of_the_files = {"seed", "metadata_log_dir", "format_missing", "log_dir_paths", "host", "port"}

@@ -22,6 +22,7 @@ FOLDERS = [
     "server",
     "serving",
     "spark_replay",
+    "twin",
     "wire",
 ]
 CASES = ROOT / "conformance" / "cases"

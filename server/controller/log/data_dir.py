@@ -165,7 +165,7 @@ class DataDir:
                 raise DataDirError(f"data dir {self.path}: has a log but no meta.properties: its owner is unknown")
             found = {}
         else:
-            found = _read_properties(path.read_text(errors="replace"))
+            found = read_properties(path.read_text(errors="replace"))
             if found.get("version", "1") not in _META_VERSIONS:
                 raise DataDirError(f"{path}: version {found['version']} is not one that this mockraft can read")
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
@@ -190,7 +190,7 @@ class DataDir:
 def cluster_id_of(path: Path) -> str | None:
     """Return the cluster id in a data dir's meta.properties, None if there is none. DataDirError when unreadable."""
     try:
-        return _read_properties((path / "meta.properties").read_text(errors="replace")).get("cluster.id")
+        return read_properties((path / "meta.properties").read_text(errors="replace")).get("cluster.id")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -257,7 +257,8 @@ def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
         raise DataDirError(f"{path}: {key} is {found}, but this controller has {expected}: not its data dir")
 
 
-def _read_properties(text: str) -> dict[str, str]:
+def read_properties(text: str) -> dict[str, str]:
+    """Return the keys and values of a Java properties file such as meta.properties."""
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -31,9 +31,12 @@ _ABOUT_TAG: Final = 7_777
 _NO_CLUSTER_ID: Final = ""
 
 
-class _About(TypedDict, total=False):
+class AboutState(TypedDict, total=False):
+    """Note in a state file; with `controllers` the registrations of other controllers are part of the state."""
+
     clusterId: str
     endOffset: int
+    controllers: bool
 
 
 class SavedState(NamedTuple):
@@ -48,14 +51,21 @@ def write_state(path: Path, controller: ControllerContext, now_ms: int, *, show_
     """Save the controller's state, in a directory under Kafka's name for it. OSError when it cannot be written."""
     log, image = controller.log, controller.image
     snapshot_id = SnapshotId(log.end_offset, log.last_epoch)
-    about = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
-    note = RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
-    records = [*image.to_records(image.metadata_version), note]
+    about: AboutState = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
+    records = [*image.to_records(image.metadata_version), _note(about)]
     if not show_secrets:
         records = [at._replace(record=masked(at.record)) for at in records]
     path = path / snapshot_id.file_name if path.is_dir() else path
     write_private(path, _encode(snapshot_id, records, log, now_ms))
     return path
+
+
+def write_saved(path: Path, state: SavedState, now_ms: int) -> None:
+    """Write a state that is of no controller of this process, with secrets and all registrations. OSError."""
+    about: AboutState = {"clusterId": state.cluster_id, "endOffset": state.id.end_offset, "controllers": True}
+    records = [*state.records, _note(about)]
+    batches = snapshot.encode(state.id, records, voters=(), last_contained_log_timestamp_ms=now_ms, now_ms=now_ms)
+    write_private(path, b"".join(batches))
 
 
 def read_state(path: Path) -> SavedState:
@@ -67,7 +77,7 @@ def read_state(path: Path) -> SavedState:
         records = list(found.records())
     except WireError as error:
         raise ValueError(f"{path}: no saved state and no snapshot of the metadata log: {error}") from error
-    about = _about(records)
+    about = about_state(records)
     image = Image()
     for record, _ in records:
         try:
@@ -79,7 +89,8 @@ def read_state(path: Path) -> SavedState:
     # Broker epochs are offsets: the log goes on above them.
     above = max((broker.broker_epoch for broker in image.cluster.brokers.values()), default=0) + 1
     end_offset = about.get("endOffset") or (named.end_offset if named else 0)
-    kept = [at for at in records if not isinstance(at.record, RegisterControllerRecord | NoOpRecord)]
+    left_out = NoOpRecord if about.get("controllers") else (RegisterControllerRecord, NoOpRecord)
+    kept = [at for at in records if not isinstance(at.record, left_out)]
     snapshot_id = SnapshotId(max(end_offset, above, len(records)), max(epoch, 1))
     if reason := limits.refusal(epoch=snapshot_id.epoch, offset=snapshot_id.end_offset):
         raise ValueError(f"{path}: {reason}")
@@ -91,6 +102,10 @@ def begin_with(log: MetadataLog, state: SavedState, now_ms: int) -> None:
     log.install_snapshot(state.id, _encode(state.id, state.records, log, now_ms), now_ms)
 
 
+def _note(about: AboutState) -> RecordAt:
+    return RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
+
+
 def _encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataLog, now_ms: int) -> bytes:
     voters = control_records(log.kraft_version, log.voters)
     batches = snapshot.encode(
@@ -99,11 +114,12 @@ def _encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataL
     return b"".join(batches)
 
 
-def _about(records: Iterable[RecordAt]) -> _About:
+def about_state(records: Iterable[RecordAt]) -> AboutState:
+    """Return the note in the records of a state file; empty for a snapshot of Kafka's."""
     for record, _ in records:
         if isinstance(record, NoOpRecord):
             for tag, value in record.unknown_tagged_fields:
                 if tag == _ABOUT_TAG:
-                    about: _About = json.loads(value)
+                    about: AboutState = json.loads(value)
                     return about
     return {}

@@ -1,0 +1,169 @@
+"""`mockraft twin`: run a copy of a real controller, and compare two points of its metadata log."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import blaming, end_without
+from mockraft.commands.serve.options import OPTIONS, OptionError, defaults
+from mockraft.commands.twin.options import option_of_serve
+
+if TYPE_CHECKING:
+    from mockraft.twin import History, Moment
+
+ABOUT = """Run a copy of a real controller: its brokers, topics, configs and features, to test and to change.
+
+\b
+--from is one of
+  a controller's data directory, or its __cluster_metadata-0; the controller may be running
+  a snapshot of the metadata log (*.checkpoint), or its first segment (*.log)
+  a capture in which a broker fetched the metadata log from its beginning (pcap, pcapng, gzip)
+
+It is only read. Kafka 3.7 to 4.4; a log that is cut or damaged is taken up to there, with a line that says so. The twin
+has the cluster id, the release of the controllers that were registered, and is the only voter. Its log is in memory,
+unless --data-dir is given, and begins with a snapshot of the state.
+
+\b
+  mockraft twin --from /var/lib/kafka/metadata                           the newest state
+  mockraft twin --from copy --at 2026-11-26T02:00:00Z --admin-port 8080  an hour ago, with the live page
+  mockraft twin diff --from copy --at 1200 --to 1300                     what these records changed
+
+Prints the line of mockraft serve once it accepts connections. Ctrl-C ends it.
+
+""" + exit_codes(
+    ExitCode.CANNOT_LISTEN,
+    ExitCode.UNUSABLE_DIRECTORY,
+    ExitCode.CANNOT_CONTINUE,
+    ExitCode.MISSING,
+    done="it was stopped",
+)
+DIFF_ABOUT = """List what changed between two points of a metadata log: brokers, features, topics, partitions, configs.
+
+A point is an offset (the state after that record; -1 is the last one) or a time (2026-11-26T02:00:00Z; UTC unless it
+has a zone).
+
+\b
+  mockraft twin diff --from controller-data --at 1200 --to 1300
+  mockraft twin diff --from night.pcap --at 2026-11-26T02:00:00Z --json
+
+""" + exit_codes(ExitCode.MISSING)
+
+Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture; see above.")]
+Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
+ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft twin`: the source, and those of `mockraft serve` that a twin needs."""
+
+    source: Path | None = option(None, "--from", help="A data directory, snapshot, segment or capture; see above.")
+    at: str | None = option(None, metavar="OFFSET|TIME", help="The state after that record, or at that time.")
+    host: str = option_of_serve("host")
+    port: int = option_of_serve("port")
+    node_id: int | None = option(None, min=0, help="The twin's node id. Default: 3000, or the next one that is free.")
+    cluster_id: str | None = option(None, help="The cluster's id. Default: the source's.")
+    release: str | None = option(None, help="Be the controller of this Kafka release. Default: the source's.")
+    data_dir: Path | None = option_of_serve("data_dir")
+    session_timeout_ms: int = option_of_serve("session_timeout_ms")
+    admin_port: str = option_of_serve("admin_port")
+    virtual_clock: bool = option_of_serve("virtual_clock")
+    stubs: Path | None = option_of_serve("stubs")
+    seed: int | None = option_of_serve("seed")
+    log_level: str = option_of_serve("log_level")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    twin_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+    twin_app.callback(help=ABOUT)(as_typer(twin))
+    twin_app.command("diff", help=DIFF_ABOUT, short_help="List what changed between two points.")(diff)
+    app.add_typer(twin_app, name="twin")
+
+
+def twin(context: typer.Context, options: Options) -> None:
+    """Run a twin until a signal; see ABOUT."""
+    from mockraft.commands.serve import command
+    from mockraft.twin import twin_state, write_twin
+
+    if context.invoked_subcommand is not None:
+        return
+    if options.source is None:
+        raise typer.BadParameter("say of what: --from DIR|CHECKPOINT|PCAP", param_hint="--from")
+    history = history_of(options.source)
+    with blaming("--at"):
+        moment = history.moment(options.at)
+    with blaming("--from"):
+        state = twin_state(history, moment)
+    report(history, moment)
+    given = {name: value for name, value in vars(options).items() if name in OPTIONS and value is not None}
+    chosen = {
+        "node_id": state.node_id,
+        "release": state.release,
+        "metadata_version": str(moment.image.metadata_version),
+    }
+    with tempfile.TemporaryDirectory(prefix="mockraft-twin-") as folder:
+        chosen["initial_state"] = write_twin(Path(folder) / "twin.checkpoint", state, moment.timestamp_ms)
+        try:
+            code = command.run(defaults() | chosen | given | {"given": frozenset((*chosen, *given))})
+        except OptionError as error:
+            raise typer.BadParameter(str(error), param_hint=error.flag or None) from error
+    if code:
+        raise typer.Exit(code)
+
+
+def diff(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:
+    """Print the changes; see DIFF_ABOUT."""
+    from mockraft.twin import changes
+
+    history = history_of(source)
+    with blaming("--at"):
+        before = history.moment(history.first_offset if at is None else at)
+    with blaming("--to"):
+        after = history.moment(to)
+    found = changes(before.image, after.image)
+    if as_json:
+        ends = {"from": before.id.end_offset - 1, "to": after.id.end_offset - 1}
+        typer.echo(json.dumps({**ends, "changes": [each.to_json() for each in found]}, indent=1, ensure_ascii=False))
+        return
+    for moment in (before, after):
+        report(history, moment)
+    for each in found:
+        typer.echo(str(each))
+    if not found:
+        typer.echo("nothing changed")
+
+
+def history_of(source: Path) -> History:
+    """Return the history of --from. BadParameter; end the command if a package is missing."""
+    from mockraft.twin import SourceError, read_history
+
+    try:
+        with blaming("--from", SourceError):
+            return read_history(source)
+    except ModuleNotFoundError as error:
+        end_without("twin", error.name, "captures")
+
+
+def report(history: History, moment: Moment) -> None:
+    """Describe a state on stderr, in one line, and what its source lacks."""
+    from mockraft.twin.history import time_text
+
+    image = moment.image
+    partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
+    time = f" ({time_text(moment.timestamp_ms)})" if moment.timestamp_ms else ""
+    typer.echo(
+        f"mockraft twin: {history.source} up to offset {moment.id.end_offset - 1}{time}:"
+        f" {len(image.cluster.brokers)} brokers, {len(image.topics.by_id)} topics, {partitions} partitions",
+        err=True,
+    )
+    for note in history.notes:
+        typer.echo(f"mockraft twin: {note}", err=True)

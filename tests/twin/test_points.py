@@ -1,0 +1,86 @@
+"""Points of a history, and what changes between them."""
+
+from pathlib import Path
+
+import pytest
+from mockraft.twin import History, SourceError, changes, read_history
+from mockraft.twin.history import time_text
+
+from .directories import write_directory
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    return read_history(write_directory(tmp_path_factory.mktemp("source") / "data"))
+
+
+def test_an_offset_is_the_state_after_that_record(history: History) -> None:
+    created = next(each.offset for each in history.records() if type(each.record).__name__ == "TopicRecord")
+    before, after = history.moments(created - 1, created)
+    assert (list(before.image.topics.by_name), list(after.image.topics.by_name)) == ([], ["orders"])
+    assert after.id.end_offset == created + 1
+
+
+def test_negative_offsets_count_from_the_end(history: History) -> None:
+    last, before_last = history.moments(-1, "-2")
+    assert last.id.end_offset == history.end_offset == before_last.id.end_offset + 1
+
+
+def test_a_time_is_the_state_after_the_last_record_up_to_then(history: History) -> None:
+    for logged in history.records():
+        moment = history.moment(time_text(logged.timestamp_ms))
+        assert moment.id.end_offset > logged.offset
+        assert moment.timestamp_ms == logged.timestamp_ms
+
+
+def test_a_time_without_a_zone_is_utc(history: History) -> None:
+    last = list(history.records())[-1]
+    assert history.end_of(time_text(last.timestamp_ms).removesuffix("Z")) == history.end_offset
+
+
+@pytest.mark.parametrize("point", ["99999", "-999", "1999-01-01T00:00:00"])
+def test_points_outside_are_refused_with_what_there_is(history: History, point: str) -> None:
+    with pytest.raises(SourceError, match=rf"there is no state at {point}; it has the records 0 to \d+"):
+        history.moment(point)
+
+
+def test_a_point_that_is_none_is_refused(history: History) -> None:
+    with pytest.raises(SourceError, match="'yesterday' is neither an offset nor a time"):
+        history.moment("yesterday")
+
+
+def test_changes_name_what_records_did(history: History) -> None:
+    texts = [str(change) for change in changes(history.moment(0).image, history.moment().image)]
+    assert "feature metadata.version: level 0 → 33" in texts
+    assert "broker 1: registered" in texts
+    assert "broker 2: state fenced" in texts
+    assert any(text.startswith("topic orders: created with 3 partitions, replication factor 2, id ") for text in texts)
+    assert "config of topic payments: retention.ms (unset) → 1000" in texts
+    assert "config of broker (default): log.retention.ms (unset) → 60000" in texts
+
+
+def test_changes_of_partitions_have_both_values(history: History) -> None:
+    fence = next(each.offset for each in reversed([*history.records()]) if getattr(each.record, "fenced", 0) == 1)
+    base_offset = next(each.header.base_offset for each in history.batches if each.header.last_offset >= fence)
+    texts = [str(change) for change in changes(history.moment(base_offset - 1).image, history.moment().image)]
+    assert "broker 2: state unfenced → fenced" in texts
+    assert "topic orders partition 1: leader 2 → 1" in texts
+    assert "topic orders partition 1: ISR [2, 1] → [1]" in texts
+    assert "topic payments partition 0: leader 2 → none" in texts
+
+
+def test_nothing_changes_between_a_point_and_itself(history: History) -> None:
+    assert changes(*(moment.image for moment in history.moments(-1, -1))) == []
+
+
+def test_reversed_changes_undo(history: History) -> None:
+    texts = [str(change) for change in changes(history.moment().image, history.moment(0).image)]
+    assert {"broker 1: unregistered", "topic orders: deleted"} <= {*texts}
+
+
+def test_a_record_that_does_not_fit_ends_the_state(tmp_path: Path, history: History) -> None:
+    registered = next(each.offset for each in history.records() if type(each.record).__name__ == "RegisterBrokerRecord")
+    torn = History(tmp_path, None, [each for each in history.batches if each.header.last_offset != registered])
+    moment = torn.moment()
+    assert 0 < moment.id.end_offset < history.end_offset
+    assert "cannot be applied" in torn.notes[0]

@@ -1,0 +1,210 @@
+"""The differences between two metadata images, in Kafka's words and without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from mockraft.kafka_configs import config_keys
+from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
+from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
+from mockraft.wire import uuids
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.redaction.secret_fields import is_sensitive
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.image import Image
+    from mockraft.wire.json_form import Json
+
+_CONFIG_TYPES: Final = {
+    config_keys.TOPIC: "topic",
+    config_keys.BROKER: "broker",
+    config_keys.BROKER_LOGGER: "broker logger",
+    config_keys.CLIENT_METRICS: "client metrics",
+    config_keys.GROUP: "group",
+}
+_UNSET: Final = "(unset)"
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Change(NamedTuple):
+    """One difference: what of a subject was `before` and is `after`; None is absent."""
+
+    subject: str
+    what: str
+    before: Json
+    after: Json
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.subject}: {self.what}" + ("" if self.after is True else f" {_text(self.after)}")
+        return f"{self.subject}: {self.what} {_text(self.before)} → {_text(self.after)}"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the change as a JSON object."""
+        return self._asdict()
+
+
+def changes(before: Image, after: Image) -> list[Change]:
+    """Return what differs: features, brokers, controllers, topics, partitions, configs, quotas, security."""
+    return [
+        *_features(before, after),
+        *_brokers(before, after),
+        *_controllers(before, after),
+        *_topics(before, after),
+        *_configs(before, after),
+        *_quotas(before, after),
+        *_security(before, after),
+    ]
+
+
+def _features(before: Image, after: Image) -> Iterator[Change]:
+    for name, old, new in _pairs(before.features, after.features):
+        if old != new:
+            yield Change(f"feature {name}", "level", old or 0, new or 0)
+
+
+def _brokers(before: Image, after: Image) -> Iterator[Change]:
+    for broker_id, old, new in _pairs(before.cluster.brokers, after.cluster.brokers):
+        subject = f"broker {broker_id}"
+        if old is None or new is None:
+            yield Change(subject, "unregistered" if new is None else "registered", None, True)
+        if new is not None:
+            yield from _fields(subject, _broker_fields(old), _broker_fields(new), is_new=old is None)
+
+
+def _broker_fields(broker: BrokerRegistration | None) -> dict[str, Json]:
+    if broker is None:
+        return {}
+    state = "fenced" if broker.fenced else "in controlled shutdown" if broker.in_controlled_shutdown else "unfenced"
+    return {
+        "state": state,
+        "broker epoch": broker.broker_epoch,
+        "incarnation": uuids.text_of(broker.incarnation_id),
+        "rack": broker.rack,
+        "listeners": [f"{each.name}://{each.host}:{each.port}" for each in broker.endpoints],
+        "directories": [uuids.text_of(each) for each in broker.log_dirs],
+        "cordoned directories": [uuids.text_of(each) for each in broker.cordoned_log_dirs or ()],
+        "supported features": {name: [each.min_version, each.max_version] for name, each in broker.features.items()},
+    }
+
+
+def _controllers(before: Image, after: Image) -> Iterator[Change]:
+    for node_id, old, new in _pairs(before.cluster.controllers, after.cluster.controllers):
+        subject = f"controller {node_id}"
+        if old is None or new is None:
+            yield Change(subject, "unregistered" if new is None else "registered", None, True)
+        elif old != new:
+            yield from _fields(subject, _controller_fields(old), _controller_fields(new))
+
+
+def _controller_fields(controller: ControllerRegistration) -> dict[str, Json]:
+    return {
+        "incarnation": uuids.text_of(controller.incarnation_id),
+        "listeners": [f"{each.name}://{each.host}:{each.port}" for each in controller.endpoints],
+        "supported features": {n: [each.min_version, each.max_version] for n, each in controller.features.items()},
+    }
+
+
+def _topics(before: Image, after: Image) -> Iterator[Change]:
+    for _, old, new in sorted(_pairs(before.topics.by_id, after.topics.by_id), key=_name_of):
+        topic = new or old
+        assert topic is not None
+        subject = f"topic {topic.name}"
+        if new is None:
+            yield Change(subject, "deleted", None, True)
+            continue
+        if old is None:
+            factor = max((len(each.replicas) for each in new.partitions.values()), default=0)
+            about = (
+                f"with {len(new.partitions)} partitions, replication factor {factor}, id {uuids.text_of(new.topic_id)}"
+            )
+            yield Change(subject, "created", None, about)
+            continue
+        for partition_id, was, now in _pairs(old.partitions, new.partitions):
+            if was != now and now is not None:
+                fields = {} if was is None else _partition_fields(was)
+                yield from _fields(f"{subject} partition {partition_id}", fields, _partition_fields(now))
+
+
+def _name_of(pair: tuple[bytes, Topic | None, Topic | None]) -> str:
+    topic = pair[2] or pair[1]
+    return "" if topic is None else topic.name
+
+
+def _partition_fields(partition: Partition) -> dict[str, Json]:
+    return {
+        "leader": "none" if partition.leader == NO_LEADER else partition.leader,
+        "leader epoch": partition.leader_epoch,
+        "ISR": list(partition.isr),
+        "replicas": list(partition.replicas),
+        "adding replicas": list(partition.adding_replicas),
+        "removing replicas": list(partition.removing_replicas),
+        "ELR": list(partition.elr),
+        "last known ELR": list(partition.last_known_elr),
+        "leader recovery": "recovering" if partition.leader_recovery_state else "recovered",
+        "directories": [uuids.text_of(each) for each in partition.directories],
+    }
+
+
+def _configs(before: Image, after: Image) -> Iterator[Change]:
+    for (kind, name), old, new in _pairs(before.configs, after.configs):
+        subject = f"config of {_CONFIG_TYPES.get(kind, kind)} {name or '(default)'}"
+        for key, was, now in _pairs(old or {}, new or {}):
+            if was != now:
+                shown = [_UNSET if each is None else HIDDEN if is_sensitive(key) else each for each in (was, now)]
+                yield Change(subject, key, *shown)
+
+
+def _quotas(before: Image, after: Image) -> Iterator[Change]:
+    for entity, old, new in _pairs(before.client_quotas, after.client_quotas):
+        about = ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in entity)
+        for key, was, now in _pairs(old or {}, new or {}):
+            if was != now:
+                yield Change(f"quota of {about}", key, *(_UNSET if each is None else each for each in (was, now)))
+
+
+def _security(before: Image, after: Image) -> Iterator[Change]:
+    for _, old, new in _pairs(before.security.acls, after.security.acls):
+        acl = new or old
+        if old != new and acl is not None:
+            about = (
+                f"{acl.principal} from {acl.host}, permission {acl.permission_type}, operation {acl.operation},"
+                f" resource {acl.resource_type} {acl.resource_name} (pattern {acl.pattern_type})"
+            )
+            yield Change("ACL", "removed" if new is None else "added", None, about)
+    for (mechanism, user), was, now in _pairs(before.security.scram, after.security.scram):
+        if was != now:
+            what = "removed" if now is None else "set" if was is None else "changed"
+            yield Change(f"SCRAM credential {mechanism} of {user}", what, None, True)
+    for _, was_token, token in _pairs(before.security.delegation_tokens, after.security.delegation_tokens):
+        found = token or was_token
+        if was_token != token and found is not None:
+            what = "removed" if token is None else "issued" if was_token is None else "renewed"
+            yield Change(f"delegation token of {found.owner}", what, None, True)
+
+
+def _fields(
+    subject: str, before: Mapping[str, Json], after: Mapping[str, Json], *, is_new: bool = False
+) -> Iterator[Change]:
+    for what, value in after.items():
+        was = before.get(what)
+        if was != value and not (is_new and value in (None, [], {})):
+            yield Change(subject, what, was if before else None, value)
+
+
+def _pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+    """Yield each key of either with both values, in order."""
+    order: Callable[[Any], Any] = lambda key: str(key).zfill(12) if isinstance(key, int) else str(key)  # noqa: E731
+    for key in sorted({*before, *after}, key=order):
+        yield key, before.get(key), after.get(key)
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(each)}" for key, each in value.items()) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,185 @@
+"""The part of a metadata log that a source has, and the state that its records define at any point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mockraft.server.controller.image import Image
+from mockraft.server.controller.log.segments import StoredBatch
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.errors import WireError
+from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
+
+_APPLY_ERRORS = (AssertionError, LookupError, ValueError)
+_OFFSET = re.compile(r"-?[0-9]{1,18}")
+
+
+class SourceError(ValueError):
+    """Raised for a source without a metadata log, or without the point asked for; the message names it."""
+
+
+class Logged(NamedTuple):
+    """A metadata record of the log. Those of a snapshot all have its last contained offset."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    record: Any
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The state after all records below `id.end_offset`; `timestamp_ms` is that of the last one."""
+
+    id: SnapshotId
+    timestamp_ms: int
+    image: Image
+
+
+@dataclass(frozen=True)
+class History:
+    """A snapshot, or None, and the batches after it in order. `notes` are lines about what the source lacks.
+
+    `cluster_id` is "" and `directory` empty where the source does not have them. `directory` are the properties in
+    meta.properties.
+    """
+
+    source: Path
+    snapshot: Snapshot | None
+    batches: list[StoredBatch]
+    cluster_id: str = ""
+    directory: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def start_offset(self) -> int:
+        """Offset of the first state that the history has."""
+        return self.snapshot.id.end_offset if self.snapshot is not None else 0
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first state, as `moment` takes it."""
+        return max(self.start_offset - 1, 0)
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last record."""
+        return self.batches[-1].header.last_offset + 1 if self.batches else self.start_offset
+
+    def records(self) -> Iterator[Logged]:
+        """Yield the metadata records in order. WireError for a record of a newer Kafka."""
+        if self.snapshot is not None:
+            snapshot_id, timestamp_ms = self.snapshot.id, _last_contained_ms(self.snapshot)
+            for at in self.snapshot.records():
+                yield Logged(max(snapshot_id.end_offset - 1, 0), snapshot_id.epoch, timestamp_ms, at.record)
+        for header, data in self.batches:
+            if header.is_control:
+                continue
+            batch = record_batch.read_batch(data, header)
+            for number, (_, value) in enumerate(batch.records):
+                at = metadata_log_frame.decode(value or b"")
+                yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], at.record)
+
+    def moment(self, point: str | int | None = None) -> Moment:
+        """Return the state at a point; None is the end.
+
+        A number is an offset: the state after that record, or counted from the end if negative (-1: all). A text may
+        also be a time, `2026-11-26T02:00:00Z` (without a zone: UTC): the state after the last record up to then.
+        SourceError for a point that the history does not have.
+        """
+        (found,) = self.moments(point)
+        return found
+
+    def moments(self, *points: str | int | None) -> list[Moment]:
+        """Return the states at several points, as `moment`; each is an image of its own."""
+        return [self._moment(point) for point in points]
+
+    def end_of(self, point: str | int | None) -> int:
+        """Return the end offset of the state at a point. SourceError."""
+        if point is None:
+            return self.end_offset
+        text = str(point).strip()
+        if _OFFSET.fullmatch(text):
+            offset = int(text)
+            end_offset = offset + 1 + (self.end_offset if offset < 0 else 0)
+        else:
+            end_offset = self._end_at(_milliseconds(text))
+        if not self.start_offset <= end_offset <= self.end_offset:
+            has = f"the records {self.start_offset} to {self.end_offset - 1}"
+            if self.snapshot is not None:
+                has = f"a snapshot of all up to {self.start_offset - 1}, and the records to {self.end_offset - 1}"
+            raise SourceError(f"{self.source}: there is no state at {text}; it has {has}")
+        return end_offset
+
+    def _end_at(self, time_ms: int) -> int:
+        is_after = self.snapshot is not None and _last_contained_ms(self.snapshot) <= time_ms
+        end_offset = self.start_offset if is_after else -1
+        for header, _ in self.batches:
+            if header.max_timestamp_ms > time_ms:
+                break
+            end_offset = header.last_offset + 1
+        return end_offset
+
+    def _moment(self, point: str | int | None) -> Moment:
+        end_offset = self.end_of(point)
+        image, last = Image(), Logged(-1, self.snapshot.id.epoch if self.snapshot is not None else 0, 0, None)
+        try:
+            for logged in self.records():
+                if logged.offset >= end_offset:
+                    break
+                image.apply(logged.record, logged.offset)
+                last = logged
+        except (WireError, *_APPLY_ERRORS) as error:
+            about = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
+            note = f"after offset {last.offset} a record cannot be applied ({about}): the state ends there"
+            if note not in self.notes:
+                self.notes.append(note)
+            end_offset = last.offset + 1
+        return Moment(SnapshotId(end_offset, last.epoch), last.timestamp_ms, image)
+
+
+def longest(
+    snapshots: Iterable[Snapshot], batches: Mapping[int, StoredBatch]
+) -> tuple[Snapshot | None, list[StoredBatch]]:
+    """Return the snapshot from which the batches, by base offset, lead furthest without a gap, and these batches.
+
+    Of several that lead equally far it is the oldest, for the longest history; None is the beginning of the log.
+    """
+    candidates: list[Snapshot | None] = [None, *sorted(snapshots, key=lambda each: each.id)]
+    best: tuple[Snapshot | None, list[StoredBatch]] = None, []
+    best_end = 0
+    for snapshot in candidates:
+        end = snapshot.id.end_offset if snapshot is not None else 0
+        found = []
+        while (batch := batches.get(end)) is not None:
+            found.append(batch)
+            end = batch.header.last_offset + 1
+        if end > best_end or (best_end == 0 and best[0] is None and not best[1]):
+            best, best_end = (snapshot, found), end
+    return best
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Return a time as `--at` takes it."""
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _last_contained_ms(snapshot: Snapshot) -> int:
+    for batch in snapshot.batches():
+        value = batch.records[0][1]
+        return SnapshotHeaderRecord.read(value or b"", 0).last_contained_log_timestamp
+    return 0
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise SourceError(f"{text!r} is neither an offset nor a time such as 2026-11-26T02:00:00Z") from None
+    return round((found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp() * 1000)
