@@ -101,7 +101,8 @@ class KafkaBroker(KafkaServer):
 
     ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller, or of
     several, whose node ids are 3000, 3001, …; ``version`` is a Kafka release. ``properties`` are more of
-    ``server.properties``, or other values than the ones for small clusters used here.
+    ``server.properties``, or other values than the ones for small clusters used here. Brokers of a quorum
+    at kraft.version 0 need ``controller.quorum.voters`` among them; it stands in for ``controller``.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class KafkaBroker(KafkaServer):
         self.properties = {
             "process.roles": "broker",
             "node.id": str(node_id),
-            **quorum_properties(version, controller),
+            **({} if "controller.quorum.voters" in (properties or {}) else quorum_properties(version, controller)),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
