@@ -31,6 +31,7 @@ from mockraft.wire.records.abort_transaction_record import AbortTransactionRecor
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
@@ -288,6 +289,8 @@ class Controller:
             raise
 
     def _follow(self, record: Message) -> None:
+        if record.api_key == PartitionChangeRecord.api_key:
+            return  # most records are of this kind
         if isinstance(record, RegisterBrokerRecord):
             self.heartbeats.remove(record.broker_id)
             self.heartbeats.register(record.broker_id, record.fenced)

@@ -17,11 +17,15 @@ _log = logging.getLogger("mockraft.controller")
 
 @dataclass(slots=True)
 class PeriodicTask:
-    """One task: `run(controller, now_ms)` returns True to run again at once."""
+    """One task: `run(controller, now_ms)` returns True to run again at once.
+
+    `is_unfinished(controller)` is True if it is to run again at the next tick, after waiting requests.
+    """
 
     name: str
     interval_ms: int
     run: Callable[["ControllerContext", int], ControllerResult[bool]]
+    is_unfinished: Callable[["ControllerContext"], bool] = lambda _: False
     due_ms: int = 0
     failures: int = 0
     """Times that it raised in a row."""
@@ -46,6 +50,8 @@ class Periodic:
                 while controller.commit(task.run(controller, now_ms), now_ms):
                     pass
                 task.failures = 0
+                if task.is_unfinished(controller):
+                    task.due_ms = now_ms
             except ApiError as refusal:
                 task.failures = 0
                 # The log has reported a failed write, once for all tasks.

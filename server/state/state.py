@@ -145,7 +145,7 @@ class State:
         def expire(controller: Controller, now_ms: int) -> None:
             found = self._registration(controller, broker_id)
             controller.sessions.expire(broker_id, found.broker_epoch)
-            while controller.commit(fence_one_stale_broker(controller, now_ms), now_ms):
+            while controller.commit(fence_one_stale_broker(controller, now_ms), now_ms) or controller.sessions.fencing:
                 pass
 
         self._do(expire)

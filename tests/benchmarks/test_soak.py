@@ -5,11 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.budgets import budget, soak
+from tests.budgets import soak
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MINUTES = 1
-EXPECTED = ("answers that were not expected", "threads, last − first third", "open files, last − first third", "snapshots")
+EXPECTED = (
+    "answers that were not expected",
+    "threads, last − first third",
+    "open files, last − first third",
+    "snapshots",
+)
 """Bounds that hold in a short run, too: memory rises until the journal is full, and latencies are of a busy machine."""
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,7 +188,7 @@ class IndexAgreesWithPartitions(Invariant):
     def verify(self, world: Any) -> None:
         fresh = PartitionIndex()
         for place, partition in partitions(world):
-            fresh.replace(place, None, partition)
+            fresh.add(place, partition)
         index = world.image.topics.index
         for broker_id in (-1, *world.brokers):
             assert index.in_isr(broker_id) == fresh.in_isr(broker_id)
@@ -324,7 +323,7 @@ def forget_a_heartbeat_state(world: Any) -> None:
 
 def forget_directories(world: Any) -> None:
     (topic_id, partition_id), partition = a_led_partition(world)
-    world.image.topics.by_id[topic_id].partitions[partition_id] = replace(partition, directories=())
+    world.image.topics.by_id[topic_id].partitions[partition_id] = partition._replace(directories=())
 
 
 def forget_in_the_index(world: Any) -> None:

@@ -12,6 +12,7 @@ from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
 from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, REGISTRATION_CHANGE_LEVEL
 from mockraft.server.controller.topics.partition_rules import begin_change, min_isr, topic_election
+from mockraft.server.controller.topics.partitions import same_change
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
@@ -38,6 +39,13 @@ def fence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
     return [*changes, RecordAt(record, _FENCING_VERSION)]
+
+
+def leave_isr(controller: "ControllerContext", broker_id: int, places: Iterable[TopicPartition]) -> list[RecordAt]:
+    """Remove the broker from the ISR of these partitions, as far as they exist and have it there."""
+    topics = controller.image.topics
+    has_it = (place for place in places if (found := topics.partition(*place)) is not None and broker_id in found.isr)
+    return leader_and_isr_updates(controller, has_it, removed=broker_id)
 
 
 def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
@@ -107,18 +115,24 @@ def leader_and_isr_updates(
     def may_lead(broker_id: int) -> bool:
         return broker_id not in (removed, unclean) and (broker_id == added or controller.is_active(broker_id))
 
-    changes = []
+    changes: list[RecordAt] = []
+    # Most partitions share their replicas, and so their change, with many others.
+    known: dict[object, RecordAt | None] = {}
     # A topic's partitions come one after the other, and its configs are the same for all of them.
     for topic_id, of_topic in groupby(places, key=itemgetter(0)):
         topic = controller.image.topics.by_id[topic_id]
         election, isr_min = topic_election(controller, topic), min_isr(controller, topic)
         for _, partition_id in of_topic:
-            change = begin_change(
-                controller, topic, partition_id, may_lead=may_lead, election=election, isr_min=isr_min
-            )
-            change.isr = [replica for replica in change.isr if replica not in (removed, unclean)]
-            change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
-            record = change.build()
+            state = election, isr_min, topic.partitions[partition_id].without_epochs
+            if state in known:
+                record = same_change(known[state], topic_id, partition_id)
+            else:
+                change = begin_change(
+                    controller, topic, partition_id, may_lead=may_lead, election=election, isr_min=isr_min
+                )
+                change.isr = [replica for replica in change.isr if replica not in (removed, unclean)]
+                change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
+                record = known[state] = change.build()
             if record is not None:
                 changes.append(record)
     return changes

@@ -4,6 +4,7 @@ Three steps: the contact is recorded before anything else, the records are gener
 they are written the offset of a controlled shutdown is recorded. `receive_heartbeat` keeps this order.
 """
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.brokers import fencing
@@ -14,6 +15,7 @@ from mockraft.server.controller.brokers.log_dirs import (
     directories_offline,
     waits_for_assignments,
 )
+from mockraft.server.controller.brokers.sessions import Fencing
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.rules import Rule
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -21,6 +23,10 @@ from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+
+
+PARTITIONS_AT_ONCE = 4_000
+"""Partitions that a stale broker leaves before other requests are answered: about 20 ms."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -80,16 +86,27 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
     """Fence the broker whose session expired first; return True if there was one (maybeFenceOneStaleBroker).
 
-    One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed.
+    One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed. A broker
+    of many partitions leaves their ISRs in steps, between which requests are answered: it is in `sessions.fencing`
+    then, and the step returns False. Kafka does all in one turn, but not atomically either: it writes several batches,
+    the fencing last, so each step leaves a state that Kafka's log has, too.
     """
-    session = controller.sessions.pop_expired(now_ms)
+    sessions, index = controller.sessions, controller.image.topics.index
+    fencing_on, sessions.fencing = sessions.fencing, None
+    session = sessions.pop_expired(now_ms) if fencing_on is None else fencing_on.session
     if session is None:
         return ControllerResult([], False)
-    registration = controller.image.cluster.brokers.get(session.broker_id)
+    broker_id = session.broker_id
+    registration = controller.image.cluster.brokers.get(broker_id)
     if registration is None or registration.broker_epoch != session.broker_epoch:
         return ControllerResult([], True)
-    records = fencing.fence(controller, session.broker_id)
-    return ControllerResult(records, True, f"broker {session.broker_id}: session timed out", atomic=False)
+    reason = f"broker {broker_id}: session timed out"
+    if fencing_on is None and len(places := index.in_isr(broker_id)) > PARTITIONS_AT_ONCE:
+        fencing_on = Fencing(session, iter(places))
+    if fencing_on is not None and (step := list(islice(fencing_on.places, PARTITIONS_AT_ONCE))):
+        sessions.fencing = fencing_on
+        return ControllerResult(fencing.leave_isr(controller, broker_id, step), False, reason, atomic=False)
+    return ControllerResult(fencing.fence(controller, broker_id), True, reason, atomic=False)
 
 
 def _state_records(controller: "ControllerContext", broker_id: int, state: BrokerState) -> list[RecordAt]:

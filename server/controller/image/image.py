@@ -46,6 +46,10 @@ NOT_MODELLED: Final = {
 
 METADATA_VERSION_LEVEL_MIN: Final = 7
 
+_OF_TRANSACTIONS: Final = frozenset(
+    record.api_key for record in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class Image:
@@ -66,6 +70,11 @@ class Image:
 
         That is the record itself, none within a transaction, and all of its records at the transaction's end.
         """
+        if self.open_transaction is None and record.api_key not in _OF_TRANSACTIONS:
+            apply = APPLIES.get(record.api_key)
+            if apply is not None:
+                apply(self, record, offset)
+            return (record,)
         if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
             assert self.open_transaction is not None, "a transaction ends that never began"
             waiting, self.open_transaction = self.open_transaction, None
@@ -78,13 +87,8 @@ class Image:
             assert not isinstance(record, BeginTransactionRecord), "a transaction begins inside a transaction"
             self.open_transaction.append((record, offset))
             return ()
-        if isinstance(record, BeginTransactionRecord):
-            self.open_transaction = []
-            return ()
-        apply = APPLIES.get(record.api_key)
-        if apply is not None:
-            apply(self, record, offset)
-        return (record,)
+        self.open_transaction = []
+        return ()
 
     @property
     def configs(self) -> dict[tuple[int, str], dict[str, str]]:

@@ -4,12 +4,15 @@ Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationCont
 """
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.serving import directory_ids
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image.topics import Partition
+
+K = TypeVar("K", bound=Hashable)
 
 _NO_LEADER = -1
 
@@ -97,43 +100,45 @@ class PartitionIndex:
         """Return partitions with replicas being added or removed."""
         return self._reassigning.in_order()
 
-    def replace(self, place: tuple[bytes, int], old: "Partition | None", new: "Partition") -> None:
-        """Add or replace a partition."""
-        if old is not None and _indexed(old) == _indexed(new):
-            return
-        if old is not None:
-            self.remove(place, old)
-        for broker_id in new.isr:
-            self._isr[broker_id].add(*place)
-        for broker_id in new.elr:
-            self._elr[broker_id].add(*place)
-        self._led[new.leader].add(*place)
-        for directory_id in new.directories:
-            if not directory_ids.is_reserved(directory_id):
-                self._directories[directory_id].add(*place)
+    def add(self, place: tuple[bytes, int], new: "Partition") -> None:
+        """Add a partition."""
+        _move(self._isr, place, (), new.isr)
+        _move(self._elr, place, (), new.elr)
+        _move(self._led, place, (), (new.leader,))
+        self._move_directories(place, (), new.directories)
         if not new.has_preferred_leader:
             self._imbalanced.add(*place)
         if new.is_reassigning:
             self._reassigning.add(*place)
 
+    def replace(self, place: tuple[bytes, int], old: "Partition", new: "Partition") -> None:
+        """Replace a partition; only what differs takes time."""
+        if old.isr != new.isr:
+            _move(self._isr, place, old.isr, new.isr)
+        if old.elr != new.elr:
+            _move(self._elr, place, old.elr, new.elr)
+        if old.leader != new.leader:
+            _move(self._led, place, (old.leader,), (new.leader,))
+        if old.directories != new.directories:
+            self._move_directories(place, old.directories, new.directories)
+        if old.has_preferred_leader != new.has_preferred_leader:
+            (self._imbalanced.discard if new.has_preferred_leader else self._imbalanced.add)(*place)
+        if old.is_reassigning != new.is_reassigning:
+            (self._reassigning.add if new.is_reassigning else self._reassigning.discard)(*place)
+
     def remove(self, place: tuple[bytes, int], old: "Partition") -> None:
         """Remove a partition."""
-        for broker_id in old.isr:
-            self._isr[broker_id].discard(*place)
-        for broker_id in old.elr:
-            self._elr[broker_id].discard(*place)
-        self._led[old.leader].discard(*place)
-        for directory_id in old.directories:
-            if not directory_ids.is_reserved(directory_id):
-                self._discard_directory(directory_id, place)
+        _move(self._isr, place, old.isr, ())
+        _move(self._elr, place, old.elr, ())
+        _move(self._led, place, (old.leader,), ())
+        self._move_directories(place, old.directories, ())
         self._imbalanced.discard(*place)
         self._reassigning.discard(*place)
 
-    def _discard_directory(self, directory_id: bytes, place: tuple[bytes, int]) -> None:
-        places = self._directories.get(directory_id)
-        if places is not None:
-            places.discard(*place)
-            if not places:
+    def _move_directories(self, place: tuple[bytes, int], old: Sequence[bytes], new: Sequence[bytes]) -> None:
+        _move(self._directories, place, _located(old), _located(new))
+        for directory_id in old:
+            if directory_id in self._directories and not self._directories[directory_id]:
                 del self._directories[directory_id]
 
 
@@ -141,12 +146,15 @@ def _in_order(places: Places | None) -> list[TopicPartition]:
     return [] if places is None else places.in_order()
 
 
-def _indexed(partition: "Partition") -> tuple[object, ...]:
-    return (
-        partition.isr,
-        partition.elr,
-        partition.leader,
-        partition.directories,
-        partition.has_preferred_leader,
-        partition.is_reassigning,
-    )
+def _move(index: dict[K, Places], place: tuple[bytes, int], old: Sequence[K], new: Sequence[K]) -> None:
+    """Move a partition from these keys of an index to those."""
+    for key in old:
+        if key not in new:
+            index[key].discard(*place)
+    for key in new:
+        if key not in old:
+            index[key].add(*place)
+
+
+def _located(directories: Sequence[bytes]) -> list[bytes]:
+    return [directory_id for directory_id in directories if not directory_ids.is_reserved(directory_id)]

@@ -172,3 +172,24 @@ class PartitionChange:
 
     def _directories(self) -> list[bytes]:
         return [self.directories.get(r) or self.rules.default_dir(r) for r in self.replicas]
+
+
+def same_change(change: RecordAt | None, topic_id: bytes, partition_id: int) -> RecordAt | None:
+    """Return the change of another partition as one of this partition, which differs in its epochs only."""
+    if change is None:
+        return None
+    record: PartitionChangeRecord = change.record
+    same = PartitionChangeRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        isr=record.isr,
+        leader=record.leader,
+        replicas=record.replicas,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        eligible_leader_replicas=record.eligible_leader_replicas,
+        last_known_elr=record.last_known_elr,
+    )
+    return RecordAt(same, change.version)

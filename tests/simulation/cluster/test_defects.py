@@ -84,9 +84,7 @@ def _elects_the_first(candidates: Candidates, broker_id: int) -> bool:
 
 
 def _keeps_its_epoch(partition: ControllersPartition, *arguments: Any) -> ControllersPartition:
-    merged = _merge(partition, *arguments)
-    object.__setattr__(merged, "partition_epoch", partition.partition_epoch)
-    return merged
+    return _merge(partition, *arguments)._replace(partition_epoch=partition.partition_epoch)
 
 
 _merge = ControllersPartition.merge

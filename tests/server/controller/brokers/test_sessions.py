@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.brokers import fencing, heartbeat
 from mockraft.server.controller.brokers.broker_state import BrokerState
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 
 from ....conftest import Cluster
@@ -44,6 +46,83 @@ def test_a_restarted_controller_gives_unfenced_brokers_a_fresh_session(cluster: 
     epochs = {broker_id: cluster.broker(broker_id).broker_epoch for broker_id in (1, 2)}
     assert restarted.sessions.is_valid(1, epochs[1], cluster.now_ms + 9000)
     assert not restarted.sessions.is_valid(2, epochs[2], cluster.now_ms)
+
+
+def lose(cluster: Cluster, *broker_ids: int) -> None:
+    """Let these sessions end, and tick once."""
+    for broker_id in broker_ids:
+        cluster.controller.sessions.expire(broker_id, cluster.broker(broker_id).broker_epoch)
+    cluster.advance(1125)
+
+
+def test_a_broker_of_many_partitions_leaves_them_in_steps_between_which_others_are_answered(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    kept = cluster.create_topic("kept", *[[1, 2]] * 5)
+    deleted = cluster.create_topic("deleted", *[[1, 2]] * 4)
+    leaders: list[int] = []
+    lose(cluster, 1)
+    while not cluster.broker(1).fenced:
+        in_isr = len(cluster.controller.image.topics.index.in_isr(1))
+        leaders.append(in_isr)
+        assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms
+        assert not cluster.heartbeat(2).is_fenced
+        if deleted in cluster.controller.image.topics.by_id:
+            cluster.write(RecordAt(RemoveTopicRecord(topic_id=deleted), 0))
+            cluster.create_topic("new", [1, 2])
+        cluster.controller.tick(cluster.now_ms)
+    assert leaders[0] == 7
+    assert len(leaders) > 3
+    assert cluster.controller.image.topics.index.in_isr(1) == []
+    assert {cluster.partition(kept, index).leader for index in range(5)} == {2}
+    assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms
+
+
+def test_a_broker_that_registers_again_between_two_steps_is_not_fenced(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    cluster.create_topic("t", *[[1, 2]] * 5)
+    lose(cluster, 1)
+    cluster.register(1, incarnation_id=bytes([9] * 16))
+    cluster.heartbeat(1)
+    cluster.controller.tick(cluster.now_ms)
+    assert not cluster.broker(1).fenced
+    assert cluster.controller.image.topics.index.in_isr(1) == []
+    assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms
+
+
+def test_two_stale_brokers_with_many_partitions_are_fenced_one_after_the_other(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    topic_id = cluster.create_topic("t", *[[1, 2]] * 5)
+    lose(cluster, 1, 2)
+    while not (cluster.broker(1).fenced and cluster.broker(2).fenced):
+        assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms
+        cluster.controller.tick(cluster.now_ms)
+    assert {cluster.partition(topic_id, index).leader for index in range(5)} == {-1}
+
+
+@pytest.mark.parametrize("removed", [1, 2])
+def test_partitions_that_share_their_state_change_as_each_would_alone(cluster: Cluster, removed: int) -> None:
+    cluster.start(1, 2, 3)
+    cluster.create_topic("a", *[[1, 2, 3]] * 3, [2, 1, 3], [3, 1])
+    cluster.create_topic("b", *[[1, 2, 3]] * 2)
+    cluster.set_config("b", "min.insync.replicas", "3")
+    places = cluster.controller.image.topics.index.in_isr(removed)
+    together = fencing.leader_and_isr_updates(cluster.controller, places, removed=removed)
+    alone = [
+        change
+        for place in places
+        for change in fencing.leader_and_isr_updates(cluster.controller, [place], removed=removed)
+    ]
+    assert together == alone
+    assert len(together) == len(places)
 
 
 def test_the_lowest_offset_is_that_of_active_brokers() -> None:
