@@ -1,8 +1,9 @@
 """Compare the controllers with a large cluster: single operations, memory, and pauses of other clients' heartbeats.
 
 Topics of 1,000 partitions are created up to 100,000 partitions, a new broker fetches the log, then further topics are
-created until a snapshot is written. Meanwhile load.c sends heartbeats at a fixed rate: a latency begins when a
-heartbeat was due, so the longest one is the longest pause of the controller.
+created until a snapshot is written, and at last one of the three brokers, which has a replica of each partition, loses
+its session. Meanwhile load.c sends heartbeats at a fixed rate: a latency begins when a heartbeat was due, so the
+longest one is the longest pause of the controller.
 
     python benchmarks/cluster.py [--quick] [--json]
 """
@@ -33,6 +34,7 @@ from contenders import (
     shrink_or_grow,
 )
 from load import Load, RunningLoad, TimedConnection
+from mockraft.double.process import MockraftController
 from mockraft.wire.connection import write_request
 from result import THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
@@ -42,6 +44,9 @@ HEARTBEATS_PER_S, CONNECTIONS = 500, 100
 PAUSE_MS_MAX = 50
 MEMORY_LEAST = 5.0
 SNAPSHOT_S_MAX = 60.0
+SESSION_MS, FENCED_S_MAX = 4_500, 60.0
+LOST = 3
+"""The broker that stops to send heartbeats."""
 IDLE_S = 2.0
 """The pauses of the machine itself are seen while the controller has nothing else to do."""
 PARTIAL = ".checkpoint.part"
@@ -102,24 +107,27 @@ class Growing:
         self.controller = controller
         self._connection = TimedConnection(address(controller))
         epochs = brokers_up(self._connection, controller.cluster_id, 3)
-        frames = [write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()]
-        self._heartbeats = Load("heartbeats", frames, CONNECTIONS, HEARTBEATS_PER_S)
+        frames = {each: write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()}
+        self._heartbeats = Load("heartbeats", list(frames.values()), CONNECTIONS, HEARTBEATS_PER_S)
+        del frames[LOST]
+        self._heartbeats_of_others = self._heartbeats._replace(frames=list(frames.values()))
         self.topics = 0
         self.log_bytes = 0
 
     def close(self) -> None:
         self._connection.close()
 
-    def pause_ms(self, work: Callable[[], None]) -> float:
+    def pause_ms(self, work: Callable[[], None], heartbeats: Load | None = None) -> float:
         """Return the longest latency of a heartbeat while `work` is done."""
-        load = RunningLoad(address(self.controller), self.controller.pid, self._heartbeats, 600)
+        load = RunningLoad(address(self.controller), self.controller.pid, heartbeats or self._heartbeats, 600)
         time.sleep(0.2)  # the load runs before and after the work, so that its end is measured too
         try:
             work()
             time.sleep(0.1)
         finally:
             measured = load.stop()
-        if measured.errors:
+        # Kafka's controller answers REQUEST_TIMED_OUT to a heartbeat that it could not process within a second.
+        if measured.errors and isinstance(self.controller, MockraftController):
             raise RuntimeError(f"{measured.errors} heartbeats had an error code")
         return measured.max_ms
 
@@ -155,6 +163,27 @@ class Growing:
             time.sleep(0.01)
             _check(deadline, "no snapshot ends")
 
+    def fencing_pause_ms(self) -> float:
+        """Return the longest latency of the other brokers' heartbeats until the lost broker is fenced.
+
+        Infinite for a Kafka controller that leaves heartbeats without an answer for ten seconds.
+        """
+        try:
+            return self.pause_ms(self._wait_until_fenced, self._heartbeats_of_others)
+        except (RuntimeError, OSError):
+            if isinstance(self.controller, MockraftController):
+                raise
+            return float("inf")
+
+    def _wait_until_fenced(self) -> None:
+        """Ask for a topic on the lost broker alone, without creating it, until that is refused."""
+        request, deadline = create_topic_on("refused", [LOST]), time.monotonic() + FENCED_S_MAX
+        request.validate_only = True
+        while self._connection.exchange(request, 7).topics[0].error_code == 0:
+            time.sleep(0.2)
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"broker {LOST} is not fenced in {FENCED_S_MAX:g} s")
+
 
 def snapshots(folder: Path, pattern: str = "*.checkpoint") -> list[Path]:
     """Return snapshots other than the first one, which a formatted folder has."""
@@ -188,6 +217,7 @@ def large(controllers: dict[str, Contender], sizes: Sizes) -> tuple[Figures, dic
         values["catch-up pause"] = [growing.pause_ms(catch_up)]
         values["create"], values["catch-up"] = created, catch_ups
         values["snapshot pause"] = [growing.pause_ms(growing.write_snapshot)]
+        values["fencing pause"] = [growing.fencing_pause_ms()]
         growing.close()
     return figures, grown
 
@@ -213,6 +243,7 @@ def large_table(figures: Figures, topics: int) -> Table:
         "creating pause": "longest pause for other clients while topics are created, ms",
         "catch-up pause": "longest pause for other clients during catch-ups, ms",
         "snapshot pause": "longest pause for other clients until a snapshot is written, ms",
+        "fencing pause": "longest pause for other clients while a broker of all partitions is fenced, ms",
     }
     rows: list[list[Cell]] = [
         [name, *(f"{statistics.median(each[key]):.1f}" for each in figures.values())] for key, name in names.items()
@@ -229,7 +260,9 @@ def gates(single: dict[str, dict[str, list[float]]], figures: Figures) -> list[G
         "CreateTopics of 1,000 partitions": "creating pause",
         "a catch-up": "catch-up pause",
         "a snapshot": "snapshot pause",
+        "the fencing of a broker": "fencing pause",
     }
+    fencing = figures[best]["fencing pause"][0] / figures[theirs]["fencing pause"][0]
     return [
         Gate("single operations, Kafka's time ÷ mockraft's, least", f"{fewest:.2f}", at_least=1.0),
         Gate("resident memory, Kafka's ÷ mockraft's", f"{ratio:.2f}", at_least=MEMORY_LEAST),
@@ -241,6 +274,7 @@ def gates(single: dict[str, dict[str, list[float]]], figures: Figures) -> list[G
             )
             for name, key in pauses.items()
         ),
+        Gate("longest pause during the fencing of a broker, mockraft's ÷ Kafka's", f"{fencing:.2f}", at_most=1.0),
     ]
 
 
@@ -249,16 +283,16 @@ def measure(sizes: Sizes) -> Result:
     with tempfile.TemporaryDirectory() as folder, contenders(Path(folder), {}) as controllers:
         single = operations(controllers, sizes)
     settings = {"metadata.log.max.record.bytes.between.snapshots": str(sizes.snapshot_bytes)}
-    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder), settings) as controllers:
+    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder), settings, SESSION_MS) as controllers:
         figures, grown = large(controllers, sizes)
     logs = ", ".join(f"{kind}: {each.log_bytes / 1e6:.1f} MB, {each.topics} topics" for kind, each in grown.items())
     return Result(
         "A large cluster",
         f"{sizes.topics} topics of {PARTITIONS_A_TOPIC:,} partitions on three brokers, then catch-ups, then more "
-        f"topics until a snapshot begins after {sizes.snapshot_bytes / 1e6:.1f} MB of log ({logs}). Meanwhile "
-        f"{CONNECTIONS} connections send {HEARTBEATS_PER_S:,} heartbeats a second at fixed times; the longest latency "
-        "from the time when one was due is the longest pause. Load and controllers share the cores. Bounds are of the "
-        f"first controller, {next(iter(figures))}.",
+        f"topics until a snapshot begins after {sizes.snapshot_bytes / 1e6:.1f} MB of log ({logs}), then one broker "
+        f"loses its session. Meanwhile {CONNECTIONS} connections send {HEARTBEATS_PER_S:,} heartbeats a second at "
+        "fixed times; the longest latency from the time when one was due is the longest pause. Load and controllers "
+        f"share the cores. Bounds are of the first controller, {next(iter(figures))}.",
         [operations_table(single), large_table(figures, sizes.topics)],
         gates=gates(single, figures),
     )

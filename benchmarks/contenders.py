@@ -91,9 +91,11 @@ def codec(kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def contenders(folder: Path, settings: Mapping[str, str]) -> Iterator[dict[str, Contender]]:
+def contenders(
+    folder: Path, settings: Mapping[str, str], session_timeout_ms: int = SESSION_TIMEOUT_MS
+) -> Iterator[dict[str, Contender]]:
     """Start all; stop them at the end."""
-    all_kinds = {kind: controller(kind, folder, SESSION_TIMEOUT_MS, settings) for kind in kinds()}
+    all_kinds = {kind: controller(kind, folder, session_timeout_ms, settings) for kind in kinds()}
     try:
         for kind, each in all_kinds.items():
             with codec(kind):
