@@ -109,20 +109,27 @@ def decode_records(
 
 
 def decode_record_batches(
-    batches: Iterable[pa.RecordBatch], *, show_secrets: bool = False, record_bytes_max: int = RECORD_BYTES_MAX
+    batches: Iterable[pa.RecordBatch],
+    *,
+    show_secrets: bool = False,
+    record_bytes_max: int = RECORD_BYTES_MAX,
+    of_log_only: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records in frames, with the columns of `schemas.RECORDS`.
 
     Frames of one connection come in any order. A batch that was cut at the end of a Fetch response is omitted: the
     replica fetches it again. A batch that decompresses to more than `record_bytes_max` is a row with the `error`.
     Secrets of metadata records are `[hidden]`, and the key and value of such records null, unless `show_secrets`.
+    With `of_log_only` only the metadata log in Fetch responses is read.
     """
-    reader = _RecordReader(show_secrets, record_bytes_max)
+    reader = _RecordReader(show_secrets, record_bytes_max, of_log_only)
     yield from at_least_one(reader.read(batches), RECORDS)
 
 
 class _RecordReader:
-    def __init__(self, show_secrets: bool, record_bytes_max: int) -> None:
+    def __init__(self, show_secrets: bool, record_bytes_max: int, of_log_only: bool) -> None:
+        self._carriers = [each for each in _CARRIERS if each.api_key == api_keys.FETCH or not of_log_only]
+        self._of_log_only = of_log_only
         self._show_secrets = show_secrets
         self._record_bytes_max = record_bytes_max
         self._snapshots = SnapshotChunks()
@@ -130,7 +137,7 @@ class _RecordReader:
     def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in cut(batch):
-                for carrier in _CARRIERS:
+                for carrier in self._carriers:
                     yield from self._read_part(part, carrier)
         for rest in self._snapshots.finish():
             yield _incomplete(rest)
@@ -153,6 +160,8 @@ class _RecordReader:
         allows_tail = carrier.api_key == api_keys.FETCH
         for row, found in zip(rows, partitions.to_pylist(), strict=True):
             place = _Row(0, *_topic(found["topic"], found["topic_id"]), found["partition"], None)
+            if self._of_log_only and place.topic != _METADATA_TOPIC:
+                continue
             for record in self._records(found["records"], place, allows_tail):
                 yield from output.add(row, record)
         yield from output.rest()

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
-from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.decoding import decode_batches, decode_record_batches
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.frames import read_frames
@@ -95,6 +95,8 @@ def _read(
             shown = {frame_key(row) for row in traffic.examples.values()} - before
             if shown or connections.intersection(integers(part, "conn_id").tolist()):
                 frames |= _picked(part, shown.union(wanted))
+        for records in decode_record_batches([batch], of_log_only=True):
+            traffic.events.log.add(records)
         done += batch.num_rows
         on_rows(path.name, done, None)
         _drain(traffic, conn_events)

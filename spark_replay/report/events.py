@@ -1,7 +1,13 @@
-"""Single events: brokers that register or are fenced, new leaders, faults of connections."""
+"""Single events: brokers that register or are fenced, new leaders, changes of topics, faults of connections.
+
+They are taken from responses and from the metadata log, never from requests, which may be refused. A broker's
+registration is found in both by its epoch. Of a broker that the log mentions, the log has all times at which it was
+fenced; of another one the responses to its heartbeats have them.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.spark_replay.report.columns import connection_keys, count_rows, cut_texts, first_integer, integers
 from mockraft.spark_replay.report.heartbeats import broker_ids
+from mockraft.spark_replay.report.log_events import LogEvents, together
 from mockraft.spark_replay.report.sketches import DistinctKeys, Tally, TimeBins
 from mockraft.wire import api_keys
 
@@ -50,8 +57,9 @@ class TrafficEvents:
         self.first: dict[str, list[TrafficEvent]] = {}
         self.connections = DistinctKeys()
         self._resets: dict[tuple[str, str], tuple[int, int, int]] = {}
-        # The first registrations that were accepted: when, and on which connection.
-        self._registered: list[tuple[int, Connection]] = []
+        self.log = LogEvents()
+        # The first registrations that were accepted: when, on which connection, and with which epoch.
+        self._registered: list[tuple[int, Connection, int]] = []
         # A connection's broker, and the start of its current fenced state in heartbeat responses.
         self._brokers: dict[Connection, int] = {}
         self._states: dict[Connection, list[tuple[int, bool]]] = {}
@@ -67,7 +75,7 @@ class TrafficEvents:
         self._senders(batch.filter(pc.and_(pc.or_(registrations, heartbeats), pc.invert(is_response))))
         self._registrations(batch.filter(pc.and_(registrations, is_response)))
         self._fencing(batch.filter(pc.and_(heartbeats, is_response)))
-        self._leaders(batch.filter(pc.equal(keys, api_keys.FETCH)))
+        self._leaders(batch.filter(pc.and_(pc.equal(keys, api_keys.FETCH), is_response)))
 
     def add_conn_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of CONN_EVENTS."""
@@ -92,13 +100,29 @@ class TrafficEvents:
             who = " → ".join(ends if not row["dir"] else ends[::-1])
             self._list(TrafficEvent(row["ts_ns"], row["kind"], who, detail))
 
-    def listed(self) -> list[TrafficEvent]:
-        """Return the kept events in the order of time."""
+    def listed(self, first_ns: int = 0) -> list[TrafficEvent]:
+        """Return the kept events in the order of time; the log's since `first_ns`, the first of each kind."""
         kept = [each for listed in self.first.values() for each in listed]
-        registered = [
-            TrafficEvent(at_ns, "registered", self._name_of(connection), "") for at_ns, connection in self._registered
+        counts: Counter[str] = Counter()
+        for each in sorted(self.happened(first_ns)):
+            counts[each.kind] += 1
+            if counts[each.kind] <= _LISTED_MAX:
+                kept.append(each)
+        return sorted(kept)
+
+    def happened(self, first_ns: int = 0) -> list[TrafficEvent]:
+        """Return everything found in responses and in the log: the log's events since `first_ns`."""
+        logged = self.log.events(first_ns // 1_000_000)
+        answered = {epoch for _, _, epoch in self._registered}
+        in_log = {f"broker {each.broker}" for each in logged if each.kind in ("fenced", "unfenced")}
+        found = [
+            TrafficEvent(at_ns, "registered", self._name_of(connection), "")
+            for at_ns, connection, _ in self._registered
         ]
-        return sorted([*kept, *registered, *self._fencing_changes(), *self._failovers()])
+        found += [each for each in self._fencing_changes() if each.who not in in_log]
+        found += self._failovers(first_ns)
+        more = [each for each in logged if self.log.broker_epochs.get(each.offset) not in answered]
+        return [*found, *(TrafficEvent(*row) for row in together(more))]
 
     def resets(self) -> list[tuple[str, str, int, int, int]]:
         """Return sender, receiver, number, and first and last time of resets, most first; ports of clients left out."""
@@ -138,7 +162,8 @@ class TrafficEvents:
         if not accepted.num_rows:
             return
         self.counts.add("registered", accepted.num_rows)
-        rows = zip(integers(accepted, "ts_last_ns").tolist(), _connections(accepted), strict=True)
+        epochs = first_integer(accepted.column("body"), r'"brokerEpoch":\s*(?P<n>\d{1,18})\b').to_pylist()
+        rows = zip(integers(accepted, "ts_last_ns").tolist(), _connections(accepted), epochs, strict=True)
         self._registered = sorted([*self._registered, *rows])[:_LISTED_MAX]
 
     def _fencing(self, answered: pa.RecordBatch) -> None:
@@ -172,9 +197,8 @@ class TrafficEvents:
         bodies = batch.column("body")
         of_metadata = batch.filter(pc.fill_null(pc.match_substring(bodies, METADATA_TOPIC_ID), False))
         bodies = of_metadata.column("body")
-        stated = first_integer(bodies, r'"leaderEpoch":\s*(?P<n>\d{1,9})\b')
-        epochs = pc.coalesce(stated, first_integer(bodies, r'"currentLeaderEpoch":\s*(?P<n>\d{1,9})\b'))
-        leaders = pc.if_else(pc.is_valid(stated), first_integer(bodies, r'"leaderId":\s*(?P<n>\d{1,9})\b'), None)
+        epochs = first_integer(bodies, r'"leaderEpoch":\s*(?P<n>\d{1,9})\b')
+        leaders = first_integer(bodies, r'"leaderId":\s*(?P<n>\d{1,9})\b')
         seen = pa.record_batch({"epoch": epochs, "leader": leaders, "at_ns": of_metadata.column("ts_last_ns")})
         grouped = pa.Table.from_batches([seen]).group_by(["epoch", "leader"]).aggregate([("at_ns", "min")])
         for row in grouped.to_pylist():
@@ -188,12 +212,17 @@ class TrafficEvents:
         elif len(self._epochs) < _EPOCHS_MAX:
             self._epochs[epoch] = (at_ns, leader)
 
-    def _failovers(self) -> list[TrafficEvent]:
+    def _failovers(self, first_ns: int) -> list[TrafficEvent]:
+        """Return the elections after that of the first known epoch, each when it was recorded or first answered."""
+        epochs = dict(self._epochs)
+        for epoch, (at_ns, leader) in self.log.leaders.items():
+            epochs[epoch] = (min(at_ns, epochs.get(epoch, (at_ns, leader))[0]), leader)
         found = []
-        for epoch in sorted(self._epochs)[1:]:
-            at_ns, leader = self._epochs[epoch]
-            who = "the quorum" if leader is None else f"node {leader}"
-            found.append(TrafficEvent(at_ns, "new leader", who, f"epoch {epoch}"))
+        for epoch in sorted(epochs)[1:]:
+            at_ns, leader_id = epochs[epoch]
+            who = "the quorum" if leader_id is None else f"node {leader_id}"
+            if at_ns >= first_ns:
+                found.append(TrafficEvent(at_ns, "new leader", who, f"epoch {epoch}"))
         return found
 
 

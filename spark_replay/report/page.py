@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
@@ -112,9 +113,9 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
     listed = sections.event_rows(traffic)
     shown, others = sections.clients(traffic)
     counts, sizes = traffic.events.counts.counts, traffic.events.bytes.counts
-    counted = (*(LOUD - {"rst"}), "registered")
-    listed_count = sum(each["kind"] in counted for each in listed)
-    moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
+    moments = Counter(each.kind for each in traffic.events.happened(traffic.first_ns or 0))
+    moments["registered"] = max(moments["registered"], counts.get("registered", 0))
+    happened = moments.total() + sum(counts.get(kind, 0) for kind in LOUD - {"rst"})
     return {
         "total": sections.totals(traffic),
         "paired": paired,
@@ -122,7 +123,7 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
         "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
         "moments": moments,
         "damaged": sections.damaged(traffic),
-        "more_happened": max(0, sum(counts.get(kind, 0) for kind in counted) - listed_count),
+        "more_happened": max(0, happened - len(listed)),
         "words": DISPLAY_NAMES,
         "apis": sections.apis(traffic),
         "happenings": listed,
@@ -166,7 +167,7 @@ def _pictures(traffic: Traffic) -> dict[str, Plot | None]:
     drawn: dict[str, Plot | None] = {"timeline": None, "latency": None, "heartbeat_plot": None}
     if traffic.requests:
         quiet_s = max(3.0, (span[1] - span[0]) / 1e11)
-        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(), span, quiet_s)
+        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(span[0]), span, quiet_s)
     ranked = [str(row["api"]) for row in sections.apis(traffic) if row["ms"]][:12]
     if ranked:
         histograms = {api_name(key): histogram for key, histogram in traffic.latencies.items()}

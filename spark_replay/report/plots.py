@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,9 @@ _LANES = {
     "new leader": SERIES[4],
     "registered": SERIES[0],
     "unfenced": GOOD,
-    **dict.fromkeys(("fenced", "gap", "desync", "hole", "conflict", "oversized"), BAD),
+    **dict.fromkeys(("shutting down", "unregistered", "leader moved"), SERIES[3]),
+    **dict.fromkeys(("topic created", "topic deleted", "config changed"), SERIES[0]),
+    **dict.fromkeys(("fenced", "no leader", "gap", "desync", "hole", "conflict", "oversized"), BAD),
     **dict.fromkeys(("midstream", "rst"), SERIES[3]),
     **dict.fromkeys(("tls", "sasl"), DIM),
 }
@@ -65,7 +68,7 @@ def timeline(
                 axis.axvline((each.at_ns - first_ns) / 1e9, color=_LANES[each.kind], linewidth=0.8, linestyle=":")
         if lanes:
             _lanes(grid[1][0], lanes, events, first_ns)
-        grid[-1][0].set_xlabel("seconds since the first frame")
+        grid[-1][0].set_xlabel(f"seconds since {datetime.fromtimestamp(first_ns // 10**9, UTC):%H:%M:%S} UTC")
         grid[-1][0].set_xlim(0, max((last_ns - first_ns) / 1e9, step_s))
 
     height = 2.6 + 0.22 * len(lanes)
@@ -140,7 +143,7 @@ def heartbeats(brokers: Mapping[str, BrokerHeartbeats], span_ns: tuple[int, int]
         lanes.set_ylim(len(brokers) - 0.5, -0.5)
         lanes.tick_params(left=False)
         lanes.spines["left"].set_visible(False)
-        lanes.set_xlabel("seconds since the first frame")
+        lanes.set_xlabel(f"seconds since {datetime.fromtimestamp(first_ns // 10**9, UTC):%H:%M:%S} UTC")
         lanes.set_xlim(0, max((last_ns - first_ns) / 1e9, 1e-3))
 
     height = 2.4 + 0.25 * len(brokers)

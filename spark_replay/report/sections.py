@@ -181,7 +181,7 @@ def event_rows(traffic: Traffic) -> list[dict[str, object]]:
             "who": each.who,
             "detail": each.detail,
         }
-        for each in traffic.events.listed()
+        for each in traffic.events.listed(first_ns)
         if each.kind != "rst"
     ]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
+from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import MESSAGE_COLUMNS, Traffic
 
@@ -74,15 +75,16 @@ class Tables:
 
 
 def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
-    """Sum up the tables messages, conn_events and file_events (the last two are optional). Raises SourceError."""
+    """Sum up messages and, if they are there, conn_events, file_events and records. Raises SourceError."""
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
-    for name, schema, add in (
-        ("conn_events", schemas.CONN_EVENTS, traffic.events.add_conn_events),
-        ("file_events", schemas.FILE_EVENTS, traffic.add_file_events),
+    for name, schema, columns, add in (
+        ("conn_events", schemas.CONN_EVENTS, schemas.CONN_EVENTS.names, traffic.events.add_conn_events),
+        ("file_events", schemas.FILE_EVENTS, schemas.FILE_EVENTS.names, traffic.add_file_events),
+        ("records", schemas.RECORDS, RECORD_COLUMNS, traffic.events.log.add),
     ):
         if tables.path(name) is not None:
-            _add(tables, name, schema, schema.names, add, on_rows)
+            _add(tables, name, schema, columns, add, on_rows)
     return traffic
 
 

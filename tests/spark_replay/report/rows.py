@@ -7,7 +7,7 @@ from mockraft.spark_replay import schemas
 
 SECOND = 1_000_000_000
 HEARTBEAT, FETCH, REGISTRATION = 63, 1, 62
-METADATA = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":[{"partition":0,"currentLeaderEpoch":%d}]}'
+METADATA = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":[{"currentLeader":{"leaderId":%d,"leaderEpoch":%d}}]}'
 _ENDS = {"client": "10.0.0.1", "client_port": 40_000, "server": "10.0.0.9", "server_port": 9093}
 _API = {"api_key": HEARTBEAT, "api_version": 1, "header_version": 2, "correlation_id": 1}
 _FRAME = {"frame_no": 0, "is_response": False, "ts_last_ns": SECOND, "size": 10, "truncated": False, "after_gap": False}
@@ -33,9 +33,22 @@ def answer(at_s: float, *, is_fenced: bool) -> dict[str, Any]:
     return {"is_response": True, "body": body, "ts_last_ns": round(at_s * SECOND), "latency_ns": 1_000_000}
 
 
-def fetch(at_s: float, epoch: int) -> dict[str, Any]:
-    """A fetch of the metadata log by a replica that knows that epoch."""
-    return {"api_key": FETCH, "api_version": 18, "ts_last_ns": round(at_s * SECOND), "body": METADATA % epoch}
+def fetch(at_s: float, epoch: int, leader: int = 3000) -> dict[str, Any]:
+    """A response to a fetch of the metadata log."""
+    body = METADATA % (leader, epoch)
+    return {
+        "api_key": FETCH,
+        "api_version": 18,
+        "is_response": True,
+        "ts_last_ns": round(at_s * SECOND),
+        "body": body,
+    }
+
+
+def logged(at_s: float, offset: int, record: str, body: str) -> dict[str, Any]:
+    """A record of the metadata log."""
+    place = {"topic": "__cluster_metadata", "offset": offset, "leader_epoch": 4}
+    return place | {"timestamp_ms": round(at_s * 1000), "record": record, "body": body}
 
 
 _PLACE = {"run_id": "r1", "session": "s", "number": 0, "conn_id": 1, "incarnation": 1, "request_frame_no": 0}

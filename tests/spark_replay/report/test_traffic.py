@@ -2,7 +2,7 @@ from mockraft.spark_replay import schemas
 from mockraft.spark_replay.report import sections
 from mockraft.spark_replay.report.traffic import UNKNOWN_API, Traffic
 
-from .rows import FETCH, SECOND, answer, batch, fetch, heartbeat, messages, registered
+from .rows import FETCH, SECOND, answer, batch, fetch, heartbeat, logged, messages, registered
 
 
 def traffic_of(*rows: dict[str, object]) -> Traffic:
@@ -29,7 +29,7 @@ def test_sums_are_the_same_in_one_batch_and_in_many_in_any_order() -> None:
     whole, parts = traffic_of(*rows), Traffic()
     for row in reversed(rows):
         parts.add_messages(messages(row))
-    assert kinds(parts) == kinds(whole) == [(3.1, "unfenced", "broker 1"), (6, "new leader", "the quorum")]
+    assert kinds(parts) == kinds(whole) == [(3.1, "unfenced", "broker 1"), (6, "new leader", "node 3000")]
     assert parts.coverage.counts == whole.coverage.counts
     assert sections.totals(parts) == sections.totals(whole)
     assert sections.apis(parts) == sections.apis(whole)
@@ -50,10 +50,48 @@ def test_refused_broker_is_not_reported_as_unfenced() -> None:
 
 
 def test_reports_registrations_and_leaders() -> None:
-    result = {**fetch(7, 3), "is_response": True}
-    result["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
-    traffic = traffic_of(*registered(5, 9), fetch(6, 3), result)
+    asked = {**fetch(1, 2), "is_response": False}
+    traffic = traffic_of(asked, *registered(5, 9), fetch(6, 3), fetch(7, 4, leader=3001))
     assert kinds(traffic) == [(5, "registered", "broker 9"), (7, "new leader", "node 3001")]
+
+
+FENCED = '{"brokerId":%d,"brokerEpoch":5,"fenced":%d}'
+LOG = [
+    logged(1, 6, "TopicRecord", '{"name":"orders","topicId":"T"}'),
+    logged(5, 7, "RegisterBrokerRecord", '{"brokerId":9,"brokerEpoch":7}'),
+    logged(6, 11, "RegisterBrokerRecord", '{"brokerId":8,"brokerEpoch":9}'),
+    logged(8, 12, "BrokerRegistrationChangeRecord", FENCED % (1, 1)),
+    logged(8, 13, "PartitionChangeRecord", '{"partitionId":0,"topicId":"T","isr":[],"leader":-1}'),
+    logged(8, 14, "PartitionChangeRecord", '{"partitionId":1,"topicId":"T","leader":-1}'),
+    logged(8, 15, "PartitionChangeRecord", '{"partitionId":1,"topicId":"T","isr":[1]}'),
+    logged(9, 16, "LeaderChangeMessage", '{"version":0,"leaderId":3001}'),
+    logged(9, 17, "ConfigRecord", '{"resourceType":2,"resourceName":"orders","name":"retention.ms","value":"1"}'),
+]
+
+
+def test_log_has_the_events_that_no_response_has_and_each_once() -> None:
+    rows = [*registered(5, 9), heartbeat(1), answer(1.1, is_fenced=False), answer(12, is_fenced=True), fetch(2, 3)]
+    traffic = traffic_of(*rows)
+    other = [{**LOG[3], "offset": 3, "topic": "orders"}, {**LOG[3], "offset": 4, "snapshot": "5-1"}]
+    # Each replica fetches the same records.
+    for _ in range(2):
+        traffic.events.log.add(batch(schemas.RECORDS, [*LOG, *other]))
+    assert kinds(traffic)[1:] == [
+        (5, "registered", "broker 9"),
+        (6, "registered", "broker 8"),
+        (8, "fenced", "broker 1"),
+        (8, "no leader", "orders"),
+        (9, "config changed", "orders"),
+        (9, "new leader", "node 3001"),
+    ]
+    (_, *_, lost, _, _) = traffic.events.listed()
+    assert lost.detail == "2 records from offset 13"
+
+
+def test_events_of_the_log_before_the_capture_are_not_of_it() -> None:
+    traffic = traffic_of(heartbeat(8.5))
+    traffic.events.log.add(batch(schemas.RECORDS, LOG))
+    assert [row["kind"] for row in sections.event_rows(traffic)] == ["config changed"]
 
 
 def test_counts_registrations_that_were_accepted() -> None:
