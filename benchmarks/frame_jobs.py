@@ -11,6 +11,7 @@ that Parquet, decodes every frame, writes it again and compares, `bodies` also s
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ SETTINGS = {
 
 def core(path: str, port: str) -> None:
     """Read all frames on one core, without Spark."""
+    # numpy's linear algebra, which nothing here uses, would start threads that spin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from mockraft.spark_replay.frames import read_frames
 
     began = time.perf_counter()

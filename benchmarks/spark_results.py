@@ -67,7 +67,8 @@ def result(of: Results) -> Result:
         "Captured traffic on Spark",
         f"A generated capture of {of.packets:,} packets on 200 connections, in {of.rounds} rounds in turns on two "
         "cores. tshark (`-Y kafka -T fields`, 9 fields) discards its output, the core (`read_frames`, one process, "
-        "including Python's start) counts frames, Spark (`local[2]`, warmed up) writes them to Parquet. "
+        "including Python's start from compiled modules) counts frames, Spark (`local[2]`, warmed up: the start of its "
+        "JVM and first jobs are not counted) writes them to Parquet. "
         "[Estimate for a terabyte](../explanation/captures-at-volume.md).",
         [each for each in (_pairs(of), _jobs(of), _sizes(of), _memory(of)) if each.rows],
         _summary(of),

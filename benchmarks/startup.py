@@ -7,7 +7,6 @@ mockraft and Kafka's controller take turns in one run; the median of the ratios 
 
 from __future__ import annotations
 
-import os
 import socket
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
 from mockraft.kafka.jars import KAFKA_VERSION
 from result import OURS, THEIRS, Gate, Result, argument_parser, in_turns, show, spread
+from watched_processes import compiled_modules
 
 KINDS: dict[str, ControllerKind] = {OURS: "mockraft", THEIRS: "kafka"}
 RUNNING = r"Transitioning from RECOVERY to RUNNING"
@@ -87,17 +87,9 @@ def measure(rounds: int) -> Result:
 @contextmanager
 def compiled() -> Iterator[None]:
     """Let Python start from compiled modules, as an installed package does."""
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = cache
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                one_controller(OURS, Path(folder))
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    with compiled_modules(), tempfile.TemporaryDirectory() as folder:
+        one_controller(OURS, Path(folder))
+        yield
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +66,20 @@ class PeakMemory:
 
     def _see(self, kind: str, process: psutil.Process) -> None:
         self.peaks[kind] = max(self.peaks.get(kind, 0), process.memory_info().rss)
+
+
+@contextmanager
+def compiled_modules() -> Iterator[None]:
+    """Let Python processes keep and use compiled modules, as an installed package does."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = cache
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def kill_tree(pid: int) -> None:

@@ -1,6 +1,7 @@
 """Convert columns between numpy and Arrow without copying.
 
-`pa.array` and `to_numpy` do the same but import pandas first, which takes longer than reading many captures.
+`pa.array` and `to_numpy` do the same but import pandas first, which takes longer than reading many captures. So does
+`pyarrow.compute`, which every `take` of a column imports: it generates a function with documentation for each kernel.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from mockraft.spark_replay.accelerated import captures
+
+try:
+    from pyarrow._compute import call_function
+except ImportError:
+    from pyarrow.compute import call_function
 
 Array = npt.NDArray[Any]
 
@@ -34,18 +41,52 @@ def texts(values: Sequence[str]) -> pa.StringArray:
 
 def of_values(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Return a column of Python strings, numbers or booleans."""
-    return texts([str(each) for each in values]) if kind == pa.string() else as_arrow(np.array(values), kind)
+    return texts([*map(str, values)]) if kind == pa.string() else as_arrow(np.array(values), kind)
+
+
+def as_list(column: pa.Array) -> list[Any]:
+    """Return a column of strings, numbers or booleans without nulls, faster than `to_pylist`."""
+    if column.type != pa.string():
+        values: list[Any] = as_numpy(column).tolist()
+        return values
+    words = dictionary(column)
+    return [*map(words.dictionary.to_pylist().__getitem__, as_numpy(words.indices).tolist())]
+
+
+def take(column: pa.Array, rows: Array, is_null: Array | None = None) -> pa.Array:
+    """Return the values of a column at `rows`; null where `is_null`."""
+    return call_function("take", [column, as_arrow(rows, pa.int64(), is_null)])
+
+
+def dictionary(column: pa.Array) -> pa.DictionaryArray:
+    """Return a column as numbers of its distinct values, in order of appearance."""
+    return call_function("dictionary_encode", [column])
+
+
+def lists(column: pa.ListArray) -> tuple[pa.Array, Array]:
+    """Return the items of all lists of a column, one list after the other, and how many each has."""
+    bounds = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    return column.values.slice(bounds[0], bounds[-1] - bounds[0]), np.diff(bounds)
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
     """Return a column that repeats one string."""
-    return texts([text]).take(as_arrow(np.zeros(count, np.int32), pa.int32()))
+    return take(texts([text]), np.zeros(count, np.int64))
 
 
 def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
-    """Return slices of a byte buffer as a binary column; Arrow copies them all at once."""
+    """Return slices of a byte buffer as a binary column."""
     if not len(at):
         return pa.nulls(0, pa.binary())
+    if captures is None:
+        return pure_gather(buffer, at, size)
+    places = (np.ascontiguousarray(each, np.int64) for each in (at, size))
+    offsets, data = captures.gather(buffer, *places)
+    return pa.BinaryArray.from_buffers(pa.binary(), len(at), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def pure_gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
+    """Return the same as `gather`, without C; Arrow copies all slices at once."""
     # Used and unused slices alternate; the last offset only keeps the array valid.
     offsets = np.empty(2 * len(at) + 1, np.int32)
     offsets[0:-1:2] = at
@@ -53,7 +94,7 @@ def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
     offsets[-1] = len(buffer)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
     slices = pa.BinaryArray.from_buffers(pa.binary(), 2 * len(at), buffers)
-    return slices.take(as_arrow(np.arange(0, 2 * len(at), 2), pa.int64()))
+    return take(slices, np.arange(0, 2 * len(at), 2))
 
 
 def in_order(columns: Mapping[str, Array | pa.Array], schema: pa.Schema) -> list[pa.Array]:

@@ -5,12 +5,12 @@ Source: draft-ietf-opsawg-pcap.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import numpy as np
+from mockraft.spark_replay import walks
 from mockraft.spark_replay.formats.capture_errors import SplitDesyncError
-from mockraft.spark_replay.formats.chunks import Bytes, ChunkReader, Headers, Longs, Mask, PacketColumns, gather
+from mockraft.spark_replay.formats.chunks import ChunkReader, Headers, Longs, Mask, PacketColumns, gather
 from mockraft.spark_replay.formats.file_events import FileEvents
 from mockraft.spark_replay.formats.file_headers import RECORD_HEADER_BYTES, PcapHeader
 from mockraft.spark_replay.formats.sync import RecordSync
@@ -19,22 +19,6 @@ from mockraft.spark_replay.formats.sync import RecordSync
 def record_layout(header: PcapHeader) -> np.dtype[np.void]:
     """Return a record header as a numpy dtype."""
     return np.dtype([(name, f"{header.order}u4") for name in ("seconds", "fraction", "captured", "original")])
-
-
-def walk_records(buffer: Bytes, size: int, order: str) -> Longs:
-    """Return the starts of the records in the first `size` bytes, the first at 0; the last may be incomplete."""
-    captured = struct.Struct(f"{order}8xI4x").unpack_from
-    view = buffer.data[:size]
-    offsets: list[int] = []
-    add = offsets.append
-    at = 0
-    try:
-        while True:
-            (length,) = captured(view, at)
-            add(at)
-            at += 16 + length
-    except struct.error:
-        return np.array(offsets, np.int64)
 
 
 class PcapRecords:
@@ -49,7 +33,7 @@ class PcapRecords:
     def __iter__(self) -> Iterator[PacketColumns]:
         reader = self.reader
         while reader.size:
-            starts = walk_records(reader.buffer, reader.size, self.header.order)
+            starts = walks.records(reader.buffer, reader.size, self.header.order == ">")
             heads = gather(reader.buffer, starts, self.layout)
             ends = starts + RECORD_HEADER_BYTES + heads["captured"].astype(np.int64)
             bad = np.flatnonzero(~self._plausible(heads))

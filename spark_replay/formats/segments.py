@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, gather, of_values, repeated
+from mockraft.spark_replay.arrow_columns import as_arrow, dictionary, gather, of_values, repeated, take
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, Bytes, Longs, PacketColumns
@@ -130,30 +130,28 @@ def _segments(file: str, tcp: TcpColumns) -> Segments:
 
 def _flows(tcp: TcpColumns) -> tuple[npt.NDArray[np.int32], list[Flow]]:
     """Return a flow number for each segment, in order of appearance, using a hash that is checked for collisions."""
-    ends = tcp.sport.astype(np.uint64) << np.uint64(48) | tcp.dport.astype(np.uint64) << np.uint64(32)
-    key = np.column_stack([tcp.addresses, ends | tcp.vlan.astype(np.uint64)])
-    mixed = key[:, 0].copy()
-    for column in range(1, key.shape[1]):
-        mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9) + key[:, column]
-    flow = np.frombuffer(as_arrow(mixed, pa.uint64()).dictionary_encode().indices.buffers()[1], np.int32, len(mixed))
+    ports = tcp.sport.astype(np.uint64) << np.uint64(48) | tcp.dport.astype(np.uint64) << np.uint64(32)
+    key = [*tcp.addresses.T, ports | tcp.vlan.astype(np.uint64)]
+    mixed = key[0].copy()
+    for column in key[1:]:
+        mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9) + column
+    flow = np.frombuffer(dictionary(as_arrow(mixed, pa.uint64())).indices.buffers()[1], np.int32, len(mixed))
     first = np.empty(int(flow.max()) + 1, np.int64)
     first[flow[::-1]] = np.arange(len(flow))[::-1]
-    if not np.array_equal(key[first[flow]], key):
-        _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    if not all(np.array_equal(column[first][flow], column) for column in key):
+        _, first, inverse = np.unique(np.column_stack(key), axis=0, return_index=True, return_inverse=True)
         flow = inverse.reshape(-1).astype(np.int32)
-    return flow, [
-        Flow(
-            _host(int(addresses[0]), int(addresses[1])),
-            int(tcp.sport[at]),
-            _host(int(addresses[2]), int(addresses[3])),
-            int(tcp.dport[at]),
-            int(tcp.vlan[at]),
-        )
-        for at, addresses in zip(first.tolist(), tcp.addresses[first], strict=True)
-    ]
+    ends = (tcp.sport, tcp.dport, tcp.vlan)
+    return flow, [*map(_flow, *(each[first].tolist() for each in (*key[:4], *ends)))]
 
 
-@lru_cache(4096)
+@lru_cache(1 << 16)
+def _flow(*key: int) -> Flow:
+    """Return the flow of two addresses in halves, two ports and a VLAN."""
+    *halves, sport, dport, vlan = key
+    return Flow(_host(*halves[:2]), sport, _host(*halves[2:]), dport, vlan)
+
+
 def _host(high: int, low: int) -> str:
     if high == _IPV4_HALF:
         return str(ipaddress.IPv4Address(low))
@@ -163,9 +161,8 @@ def _host(high: int, low: int) -> str:
 def packets(segments: Segments) -> pa.RecordBatch:
     """Return the segments as rows of `schemas.PACKETS`; `packet_no` is null if unknown."""
     flows = segments.flows
-    by_flow = as_arrow(segments.flow, pa.int32())
     columns = {
-        name: of_values([getattr(flow, name) for flow in flows], PACKETS.field(name).type).take(by_flow)
+        name: take(of_values([getattr(flow, name) for flow in flows], PACKETS.field(name).type), segments.flow)
         for name in ("src", "dst", "sport", "dport")
     }
     columns["file"] = repeated(segments.file, len(segments))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import Array, as_arrow
+from mockraft.spark_replay.arrow_columns import Array, take
 from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.slices import Slices
 
@@ -43,10 +43,9 @@ class FrameColumns:
 
     def take(self, rows: Array) -> FrameColumns:
         """Return some of the frames, by ascending `rows`."""
-        index = as_arrow(rows, pa.int64())
         return FrameColumns(
             *(
-                value.take(index) if isinstance(value, pa.Array) else value.take(rows)
+                take(value, rows) if isinstance(value, pa.Array) else value.take(rows)
                 for value in (getattr(self, field.name) for field in fields(self))
             )
         )
@@ -97,7 +96,7 @@ class FrameBuffer:
     def _forget(self) -> None:
         self._added: list[bytes] = []
         self._added_pieces: list[Pieces] = []
-        self._bounds: list[int] = []
+        self._bounds: list[Array] = []
         self._stretches: list[tuple[int, int, bool, int, bool]] = []
         self._holes: list[tuple[int, int]] = []
         self.end = len(self.data)
@@ -121,9 +120,9 @@ class FrameBuffer:
         self.end += len(stretch.data)
         return base
 
-    def add_frames(self, uid: int, is_response: bool, bounds: list[int], frame_no: int, after_gap: bool) -> None:
+    def add_frames(self, uid: int, is_response: bool, bounds: Array, frame_no: int, after_gap: bool) -> None:
         """Add consecutive frames: each with its length, from one of `bounds` to the next."""
-        self._bounds += bounds
+        self._bounds.append(bounds)
         self._stretches.append((len(bounds) - 1, uid, is_response, frame_no, after_gap))
 
     def take(self) -> tuple[FrameColumns, list[tuple[int, int, int]]] | None:
@@ -137,7 +136,7 @@ class FrameBuffer:
         is_frame = np.ones(int(ends[-1]), bool)
         is_frame[ends - 1] = False
         at = np.flatnonzero(is_frame)
-        bounds = np.array(self._bounds, np.int64)
+        bounds = np.concatenate(self._bounds)
         start, end = bounds[at] + 4, bounds[at + 1]
         first = np.cumsum(counts) - counts
         owner = np.repeat(np.arange(len(counts)), counts)
@@ -223,11 +222,14 @@ class FrameBuffer:
 
 
 def _text(values: pa.Array) -> pa.Array:
+    # What a cast does, without the import of pyarrow.compute.
+    texts = pa.Array.from_buffers(pa.string(), len(values), values.buffers(), offset=values.offset)
     try:
-        return values.cast(pa.string())
+        texts.validate(full=True)
+        return texts
     except pa.ArrowInvalid:
-        texts = [None if value is None else value.decode(errors="replace") for value in values.to_pylist()]
-        return pa.array(texts, pa.string())
+        replaced = [None if value is None else value.decode(errors="replace") for value in values.to_pylist()]
+        return pa.array(replaced, pa.string())
 
 
 def _int16(data: Array, at: Array) -> Array:

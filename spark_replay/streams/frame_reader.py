@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from mockraft.spark_replay import walks
+from mockraft.spark_replay.arrow_columns import Array
 from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.connections import Connection, Direction
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces, Stretch
 
-_INCOMPLETE, _BAD, _SASL = range(3)
 _QUEUED_BYTES_MAX = 8 << 20
 _TAIL_BYTES_MAX = 256 << 20
 _HEAD_BYTES = headers.REQUEST.size
@@ -215,41 +216,37 @@ class FrameReader:
         self.tail_bytes -= direction.tail_bytes
         direction.tail_bytes = 0
         base = self.buffer.add(frame)
-        self._found(connection, direction, [base, base + len(frame.data)], frame.data, 0)
+        self._found(connection, direction, np.array([base, base + len(frame.data)]), frame.data, 0)
         if not direction.is_response and _is_sasl(frame.data):
             return self._hand_over(connection, direction, rest, at + size, end)
         return at + size
 
     def _is_possible(self, direction: Direction, head: bytes, length: int) -> bool:
         if direction.is_response:
-            return headers.RESPONSE_BYTES_MIN <= length <= self.frame_bytes_max
+            return walks.RESPONSE_BYTES_MIN <= length <= self.frame_bytes_max
         if len(head) >= _HEAD_BYTES:
             return headers.is_possible_request(head, self.frame_bytes_max)
-        return headers.REQUEST_BYTES_MIN <= length <= self.frame_bytes_max
+        return walks.REQUEST_BYTES_MIN <= length <= self.frame_bytes_max
 
     def _walk(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
         """Read all whole frames; return the position reached."""
         base = rest.base
-        bounds = [at - base]
-        walk = _responses if direction.is_response else _requests
-        state = walk(rest.view, at - base, end - base, self.frame_bytes_max, bounds)
-        after = bounds[-1] + base
+        walk = walks.responses if direction.is_response else walks.requests
+        state, bounds = walk(rest.view, at - base, end - base, self.frame_bytes_max)
+        after = int(bounds[-1]) + base
         if len(bounds) > 1:
-            last = bounds[-2]
-            if base:
-                bounds = [each + base for each in bounds]
-            self._found(connection, direction, bounds, rest.view, last)
-        if state == _INCOMPLETE:
+            self._found(connection, direction, bounds + base if base else bounds, rest.view, int(bounds[-2]))
+        if state == walks.INCOMPLETE:
             if after < end:
                 self._keep(connection, direction, rest, after, end)
             return end
-        if state == _SASL:
+        if state == walks.SASL:
             return self._hand_over(connection, direction, rest, after, end)
         self._desync(connection, direction, rest, after, rest.bytes(after, min(after + _HEAD_BYTES, end)))
         return rest.segment_after(after, end)
 
     def _found(
-        self, connection: Connection, direction: Direction, bounds: list[int], view: bytes | memoryview, last: int
+        self, connection: Connection, direction: Direction, bounds: Array, view: bytes | memoryview, last: int
     ) -> None:
         count = len(bounds) - 1
         if direction.is_response:
@@ -289,7 +286,7 @@ class FrameReader:
                 following = data[4 + length : 8 + length]
                 is_one = number in connection.open_ids(ts_ns) and (
                     len(following) < 4
-                    or headers.RESPONSE_BYTES_MIN <= headers.LENGTH.unpack(following)[0] <= self.frame_bytes_max
+                    or walks.RESPONSE_BYTES_MIN <= headers.LENGTH.unpack(following)[0] <= self.frame_bytes_max
                 )
             else:
                 is_one = headers.is_plausible_request(data, self.frame_bytes_max)
@@ -353,40 +350,4 @@ def _joined(stretches: list[Stretch]) -> Stretch:
 
 def _is_sasl(frame: bytes) -> bool:
     _, key, version, _ = headers.REQUEST.unpack_from(frame)
-    return (key, version) == (headers.SASL_HANDSHAKE, 0)
-
-
-def _requests(view: memoryview, at: int, end: int, frame_bytes_max: int, bounds: list[int]) -> int:
-    """Append the ends of the whole requests from `at` on; return why it stops there."""
-    unpack, append = headers.REQUEST.unpack_from, bounds.append
-    last = end - 12
-    while at <= last:
-        length, key, version, _ = unpack(view, at)
-        if not (8 <= length <= frame_bytes_max and 0 <= key <= 0xFF and 0 <= version <= 0x3F):
-            return _BAD
-        at += 4 + length
-        if at > end:
-            return _INCOMPLETE
-        append(at)
-        if key == headers.SASL_HANDSHAKE and not version:
-            return _SASL
-    if at + 4 <= end:
-        (length,) = headers.LENGTH.unpack_from(view, at)
-        if not headers.REQUEST_BYTES_MIN <= length <= frame_bytes_max:
-            return _BAD
-    return _INCOMPLETE
-
-
-def _responses(view: memoryview, at: int, end: int, frame_bytes_max: int, bounds: list[int]) -> int:
-    """Append the ends of the whole responses from `at` on; return why it stops there."""
-    unpack, append = headers.LENGTH.unpack_from, bounds.append
-    last = end - 4
-    while at <= last:
-        (length,) = unpack(view, at)
-        if not 4 <= length <= frame_bytes_max:
-            return _BAD
-        at += 4 + length
-        if at > end:
-            return _INCOMPLETE
-        append(at)
-    return _INCOMPLETE
+    return (key, version) == (walks.SASL_HANDSHAKE, 0)

@@ -11,18 +11,16 @@ from functools import cache
 from struct import Struct
 
 import numpy as np
-from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.arrow_columns import Array
+from mockraft.spark_replay.walks import API_KEY_MAX, API_VERSION_MAX, REQUEST_BYTES_MIN, RESPONSE_BYTES_MIN
 from mockraft.wire import api_keys, messages
 
 LENGTH = Struct(">i")
 RESPONSE = Struct(">ii")
 REQUEST = Struct(">ihhi")
 REQUEST_START = Struct(">ihhih")
-API_KEY_MAX, API_VERSION_MAX = 0xFF, 0x3F
 CLIENT_ID_BYTES_MAX = 1024
-REQUEST_BYTES_MIN, RESPONSE_BYTES_MIN = 8, 4
-SASL_HANDSHAKE = 17
+_NOT_READ = -2
 _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 
@@ -40,17 +38,38 @@ def _versions(api_key: int) -> range:
     return range(request.min_version, request.max_version + 1)
 
 
+def header_versions(api_key: Array, api_version: Array, is_response: Array) -> Array:
+    """Return the header version of each frame, -1 if it is unknown."""
+    known = (api_key >= 0) & (api_key <= API_KEY_MAX) & (api_version >= 0) & (api_version <= API_VERSION_MAX)
+    number = np.where(known, api_key.astype(np.int64) * (API_VERSION_MAX + 1) + api_version, 0)
+    table, side = _header_table(), is_response.astype(np.int64)
+    found = table[number, side]
+    if (found == _NOT_READ).any():
+        for each in np.unique(number[found == _NOT_READ]).tolist():
+            table[each] = _header_versions(*divmod(each, API_VERSION_MAX + 1))
+        found = table[number, side]
+    return np.where(known, found, np.int8(-1))
+
+
 @cache
-def header_versions() -> tuple[Array, Array]:
-    """Header versions of requests and of responses by [api_key, api_version], -1 if unknown."""
-    tables = []
-    for which in (every_release().request_header_version, every_release().response_header_version):
-        table = np.full((API_KEY_MAX + 1, API_VERSION_MAX + 1), -1, np.int8)
-        for key in every_release().requests:
-            for version in range(API_VERSION_MAX + 1):
-                table[key, version] = which(key, version)
-        tables.append(table)
-    return tables[0], tables[1]
+def _header_table() -> Array:
+    """Return the header versions of requests and responses by API and version, where they have been read."""
+    return np.full(((API_KEY_MAX + 1) * (API_VERSION_MAX + 1), 2), _NOT_READ, np.int8)
+
+
+def _header_versions(api_key: int, api_version: int) -> tuple[int, int]:
+    if api_key in messages.REQUESTS:
+        request = messages.request(api_key)
+        if request.min_version <= api_version <= request.max_version:
+            of_response = messages.response_header_version(api_key, api_version)
+            return messages.request_header_version(api_key, api_version), of_response
+    # Reading the specs of all releases takes longer than a small capture.
+    from mockraft.codegen.every_release import every_release
+
+    found = every_release()
+    if api_key not in found.requests:
+        return -1, -1
+    return found.request_header_version(api_key, api_version), found.response_header_version(api_key, api_version)
 
 
 def is_tls(data: bytes | memoryview) -> bool:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import Array, as_arrow, in_order, of_values, texts
+from mockraft.spark_replay.arrow_columns import Array, as_arrow, in_order, of_values, take, texts
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.frame_columns import FrameColumns, concatenated
-from mockraft.spark_replay.streams.headers import API_KEY_MAX, API_VERSION_MAX, header_versions
+from mockraft.spark_replay.streams.headers import header_versions
 
 _ROWS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 16 << 20
@@ -122,26 +122,21 @@ class Pairing:
         request_no[answered] = frames.frame_no[request]
         has_no_request = np.ones(len(frames), bool)
         has_no_request[answered] = False
-        known = (key >= 0) & (key <= API_KEY_MAX) & (version >= 0) & (version <= API_VERSION_MAX)
-        of_requests, of_responses = header_versions()
-        at = np.where(known, key, 0), np.where(known, version, 0)
-        header = np.where(known, np.where(frames.is_response, of_responses[at], of_requests[at]), -1)
         whole = len(rows) == len(frames)
         chosen = frames if whole else frames.take(rows)
         uids, where = np.unique(chosen.uid, return_inverse=True)
-        names = [self._names[uid] for uid in uids.tolist()]
-        index = as_arrow(where, pa.int64())
+        names = zip(*(self._names[uid] for uid in uids.tolist()), strict=True)
         columns: dict[str, Array | pa.Array] = {
-            name: of_values([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
-            for name in ConnectionNames._fields
+            name: take(of_values(values, FRAMES.field(name).type), where)
+            for name, values in zip(ConnectionNames._fields, names, strict=True)
         }
         for name in FRAMES.names:
             if hasattr(chosen, name):
                 columns[name] = getattr(chosen, name)
         columns["correlation_id"] = as_arrow(chosen.correlation_id, pa.int32(), ~chosen.has_header)
         columns["api_key"], columns["api_version"] = key[rows], version[rows]
-        columns["header_version"] = header[rows].astype(np.int8)
-        columns["pair_status"] = _STATUSES.take(as_arrow(status[rows], pa.int64()))
+        columns["header_version"] = header_versions(key, version, frames.is_response)[rows]
+        columns["pair_status"] = take(_STATUSES, status[rows])
         columns["request_frame_no"] = as_arrow(request_no[rows], pa.int64(), has_no_request[rows])
         columns["latency_ns"] = as_arrow(latency[rows], pa.int64(), has_no_request[rows])
         frame = chosen.frame.to_arrow()
@@ -160,10 +155,10 @@ def _partners(frames: FrameColumns) -> Array:
         return partner
     response = frames.is_response[candidates]
     time = frames.ts_last_ns[candidates]
-    uid, number = frames.uid[candidates], frames.correlation_id[candidates]
-    order = np.lexsort((frames.frame_no[candidates], response, time, number, uid))
-    response, time, uid, number = response[order], time[order], uid[order], number[order]
-    same = (uid[1:] == uid[:-1]) & (number[1:] == number[:-1])
+    exchange = frames.uid[candidates] << 32 | frames.correlation_id[candidates].view(np.uint32)
+    order = np.lexsort((frames.frame_no[candidates], response, time, exchange))
+    response, time, exchange = response[order], time[order], exchange[order]
+    same = exchange[1:] == exchange[:-1]
     pairs = np.flatnonzero(same & ~response[:-1] & response[1:])
     rows = candidates[order]
     partner[rows[pairs]], partner[rows[pairs + 1]] = rows[pairs + 1], rows[pairs]

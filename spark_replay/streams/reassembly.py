@@ -21,7 +21,7 @@ from mockraft.spark_replay.streams.connections import (
     Incarnations,
     Piece,
 )
-from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces
+from mockraft.spark_replay.streams.frame_columns import FrameBuffer
 from mockraft.spark_replay.streams.frame_reader import FrameReader, Rest
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
@@ -87,7 +87,7 @@ class Reassembler:
         if not runs.num_rows:
             return
         batch = RunBatch(runs)
-        self._batch = batch
+        self._batch, self._rest = batch, Rest(batch.view, 0, batch.pieces, [])
         self._buffer.start(batch.data, batch.pieces)
         self._now_ns = batch.last_ts_ns
         current = next(reversed(self._connections), None)
@@ -167,10 +167,7 @@ class Reassembler:
             direction.ts_ns = int(times[-1])
         else:
             direction.ts_ns = row.last_ts_ns
-        starts, times, offsets = self._buffer.pieces
-        some = slice(row.first_piece, row.end_piece)
-        rest = Rest(self._batch.view, 0, Pieces(starts[some], times[some], offsets[some]), [])
-        self._reader.read(connection, direction, rest, row.at, row.end)
+        self._reader.read(connection, direction, self._rest, row.at, row.end)
 
     def _open(self, row: RunRow) -> Connection:
         if len(self._connections) >= self._connections_max:

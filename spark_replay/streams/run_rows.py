@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_numpy
+from mockraft.spark_replay.arrow_columns import as_list, as_numpy, lists
 from mockraft.spark_replay.streams.frame_columns import Pieces
 from mockraft.spark_replay.streams.runs import FIN, RST, SYN
 
@@ -54,16 +54,17 @@ class RunBatch:
         content = data.buffers()[2] or pa.py_buffer(b"")
         self.view = memoryview(content)
         self.data = np.frombuffer(content, np.uint8)
-        sizes = as_numpy(runs.column("seg_len").flatten())
+        lengths, self._counts = lists(runs.column("seg_len"))
+        sizes = as_numpy(lengths)
         starts = int(self._bounds[0]) + np.cumsum(sizes, dtype=np.int64) - sizes
-        times = as_numpy(runs.column("seg_ts_ns").flatten()).copy()
-        self.pieces = Pieces(starts, times, as_numpy(runs.column("seg_off").flatten()))
+        times = as_numpy(lists(runs.column("seg_ts_ns"))[0]).copy()
+        self.pieces = Pieces(starts, times, as_numpy(lists(runs.column("seg_off"))[0]))
         self.last_ts_ns = int(times[-1])
 
     def rows(self) -> Iterator[RunRow]:
         """Iterate over the runs, in order."""
         runs, times = self._runs, self.pieces.ts_ns
-        counts = as_numpy(runs.column("seg_len").value_lengths())
+        counts = self._counts
         ends = np.cumsum(counts)
         firsts = ends - counts
         back = np.zeros(len(times), bool)
@@ -76,7 +77,7 @@ class RunBatch:
         arrays = (
             np.arange(len(counts)),
             marks,
-            as_numpy(runs.column("holes").value_lengths()) > 0,
+            lists(runs.column("holes"))[1] > 0,
             as_numpy(runs.column("dup_bytes")),
             as_numpy(runs.column("conflict_bytes")),
             self._bounds[:-1],
@@ -87,7 +88,7 @@ class RunBatch:
             times[ends - 1],
             before[ends] == before[firsts],
         )
-        columns = [runs.column(name).to_pylist() for name in _COLUMNS]
+        columns = [as_list(runs.column(name)) for name in _COLUMNS]
         return map(RunRow, *columns, *(each.tolist() for each in arrays))
 
     def missing(self, row: RunRow) -> dict[int, int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import Array, as_arrow, gather
+from mockraft.spark_replay.arrow_columns import Array, gather, take
 from mockraft.spark_replay.streams.overlaps import joined
 
 
@@ -84,4 +84,4 @@ def _to_arrow(part: _Part) -> pa.Array:
         return pa.nulls(len(part.at), pa.binary())
     index = np.zeros(len(part.at), np.int64)
     index[there] = np.arange(len(there))
-    return gather(part.data, part.at[there], part.size[there]).take(as_arrow(index, pa.int64(), part.is_null))
+    return take(gather(part.data, part.at[there], part.size[there]), index, part.is_null)
