@@ -29,6 +29,7 @@ _OPTIONS = {
     "journal_lines": ("40", r"\d+", "lines of the journal in the report of a failing test, 0 for none"),
     "strict": ("false", _YES_NO, "fail tests for requests that no stub was made for"),
     "assert_all_used": ("true", _YES_NO, "fail tests for stubs that were not used and faults that met nothing"),
+    "lab": ("", ".*", "folder of a trial of `mockraft lab`, which sets it"),
     "real_broker": ("skip", "skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven"),
 }
 """By name: the default, what it may be, and what it is for."""

@@ -50,8 +50,9 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "serve-capture": Listed("serve.capture", "Answer brokers with the responses of a capture."),
         "spark": Listed("spark.command", "Decode, verify, replay and report captures on Spark."),
     },
-    "Copy a real cluster's controller": {
+    "From an incident to a test": {
         "twin": Listed("twin.command", "Run a copy of a real controller, from its files or a capture."),
+        "lab": Listed("lab", "Run a test under many schedules of the controller."),
     },
     "Read and write bytes": {
         "decode": Listed("codec.command", "Decode bytes to JSON, as Kafka's converters write it."),

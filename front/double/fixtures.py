@@ -17,6 +17,7 @@ from mockraft.double.quorum import Quorum, SyncQuorum
 from mockraft.double.tracebacks import end_at_call
 from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka.processes import KafkaBroker
+from mockraft.lab.trial import STUBS
 from mockraft.pytest_plugin import LIVE, setting
 from mockraft.server.journal import VerificationError, merged
 from mockraft.server.journal import report as journal_report
@@ -57,9 +58,9 @@ class Watched:
     def complaints(self, item: pytest.Item) -> Iterator[str]:
         """Yield the reasons to fail a test that passed."""
         markers, double = _Options(item, self.given), self.double
-        checks = (
-            [double.assert_all_stubs_used, double.assert_all_faults_fired] if markers.flag("assert_all_used") else []
-        )
+        # A schedule of the laboratory may leave stubs unused, its own and the test's.
+        must_be_used = markers.flag("assert_all_used") and not setting(markers.config, "lab")
+        checks = [double.assert_all_stubs_used, double.assert_all_faults_fired] if must_be_used else []
         if double.strict:
             checks.append(double.assert_all_expected)
         for check in checks:
@@ -97,7 +98,7 @@ def running_controller(
 ) -> Iterator[DoubleT]:
     """A controller for a fixture."""
     markers = _Options(request.node, options)
-    made = _made(Controller, markers.of_controllers("controllers"))
+    made = _made(request, Controller, markers.of_controllers("controllers"))
     with kind(made) as controller, _watched(controller, request, options):
         yield controller
 
@@ -105,14 +106,16 @@ def running_controller(
 def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]) -> Iterator[SyncQuorum]:
     """A quorum for a fixture."""
     markers = _Options(request.node, options)
-    quorum = _made(Quorum, {"controllers": _CONTROLLERS, **markers.of_controllers("brokers")})
+    quorum = _made(request, Quorum, {"controllers": _CONTROLLERS, **markers.of_controllers("brokers")})
     with SyncQuorum(quorum) as running, _watched(running, request, options):
         yield running
 
 
-def _made(kind: Callable[..., T], options: Mapping[str, object]) -> T:
+def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mapping[str, object]) -> T:
+    lab = setting(request.config, "lab")
+    schedule = {"stubs": Path(lab) / STUBS} if lab else {}
     try:
-        return kind(**options)
+        return kind(**schedule, **options)
     except (TypeError, ValueError) as error:
         pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {error}", pytrace=False)
 
@@ -127,6 +130,8 @@ def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mappi
         yield
     finally:
         live.remove(watched)
+        if lab := setting(request.config, "lab"):
+            double.write_journal(Path(lab) / f"{_file_name(request.node, request)}.jsonl")
 
 
 def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
@@ -199,6 +204,11 @@ def shorten(error: BaseException, item: pytest.Item, live: list[Watched]) -> Non
             error.args = (error.findings,)
 
 
+def _file_name(node: pytest.Item | pytest.Collector, request: pytest.FixtureRequest) -> str:
+    """Return a name for files about a test's double."""
+    return re.sub(r"[^\w.-]+", "-", f"{node.nodeid}.{request.fixturename}").strip("-")[-_NAME_LENGTH_MAX:]
+
+
 def add_journals(
     report: pytest.TestReport, item: pytest.Item, live: list[Watched], error: BaseException | None
 ) -> None:
@@ -214,9 +224,7 @@ def add_journals(
             title = f"mockraft journal ({watched.request.fixturename})"
             report.sections.append((title, journal_report(entries, watched.began_ms, lines) or "nothing was asked"))
         if folder:
-            name = re.sub(r"[^\w.-]+", "-", f"{item.nodeid}.{watched.request.fixturename}").strip("-")[
-                -_NAME_LENGTH_MAX:
-            ]
+            name = _file_name(item, watched.request)
             Path(folder).mkdir(parents=True, exist_ok=True)
             for ending in ("jsonl", "pcapng"):
                 watched.double.write_journal(Path(folder) / f"{name}.{ending}")

@@ -24,12 +24,12 @@ pytestmark = pytest.mark.one_python
 
 NOT_RUN = {
     "a target of the clone's Makefile": 3,
-    "installs from a package index": 10,
+    "installs from a package index": 11,
     "needs a Docker engine": 2,
     "needs a Spark cluster": 1,
     "needs a broker with a SASL listener": 1,
     "needs a full disk": 1,
-    "takes minutes, in the clone": 1,
+    "takes minutes, in the clone": 2,
 }
 """Reasons for which blocks do not run, and how many blocks there are with each."""
 
