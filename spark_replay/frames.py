@@ -36,7 +36,7 @@ def read_frames(
     which their partners were found. Without any frame there is one batch without rows.
 
     Args:
-        paths: pcap or pcapng files.
+        paths: pcap or pcapng files, local or in an object store (`s3://…`).
         ports: the servers'. Without any, a connection is Kafka if its client's first bytes are a plausible request.
         chunk_bytes: bytes of a file processed at once; the frames do not depend on it.
         frame_bytes_max: longest frame; a larger length is an error in the stream.

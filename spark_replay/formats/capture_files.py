@@ -1,4 +1,4 @@
-"""Capture files as bytes: any file system known to pyarrow, plain or compressed (gz, zst, bz2, lz4).
+"""Capture files as bytes: local ones and those in object stores, plain or compressed (gz, zst, bz2, lz4).
 
 Plain files are read at any offset; compressed ones sequentially only, in bounded memory.
 """
@@ -10,6 +10,7 @@ import os
 from os import PathLike
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError
+from mockraft.spark_replay.storage import Location, LocationError
 
 _COMPRESSIONS = {
     b"\x1f\x8b": "gzip",
@@ -20,6 +21,8 @@ _COMPRESSIONS = {
 # Kafka traffic compresses 5 to 40 times; a decompression bomb thousands of times.
 _RATIO_MAX, _FREE_BYTES = 200, 1 << 30
 _PACKED_READ_BYTES = 1 << 16
+# Decompression reads 64 KiB at a time, which would be a request each.
+_READ_AHEAD_BYTES = 1 << 20
 
 
 class CaptureFile:
@@ -31,7 +34,7 @@ class CaptureFile:
     def __init__(self, path: str | PathLike[str], decompressed_bytes_max: int | None = None) -> None:
         self.path = os.fspath(path)
         self.position = 0
-        self._raw = _open(self.path)
+        self._raw, self.is_remote = _open(self.path)
         try:
             start = self._raw.read(4)
             self._raw.seek(0, 2)
@@ -47,7 +50,8 @@ class CaptureFile:
         if self.compression:
             import pyarrow as pa
 
-            self._stream = pa.CompressedInputStream(self._raw, self.compression)
+            packed = pa.BufferedInputStream(self._raw, _READ_AHEAD_BYTES) if self.is_remote else self._raw
+            self._stream = pa.CompressedInputStream(packed, self.compression)
 
     def __enter__(self) -> CaptureFile:
         return self
@@ -108,15 +112,14 @@ class CaptureFile:
         return bytes(data[: self.read_into(memoryview(data))])
 
 
-def _open(path: str) -> io.RawIOBase:
+def _open(path: str) -> tuple[io.RawIOBase, bool]:
+    """Open a file, and return whether each read is a request to another machine."""
     try:
-        if "://" not in path:
-            return open(path, "rb", buffering=0)
-        from pyarrow import fs
-
-        file_system, name = fs.FileSystem.from_uri(path)
-        opened: io.RawIOBase = file_system.open_input_file(name)
-        return opened
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise CaptureError(f"cannot be opened: {why}", path) from error
+        location = Location.parse(path)
+        if not location.is_remote:
+            return open(location.path, "rb", buffering=0), False
+        return location.file_system().open_input_file(location.arrow_path), True
+    except LocationError as error:
+        raise CaptureError(f"cannot be opened: {error}") from None
+    except OSError as error:
+        raise CaptureError(f"cannot be opened: {error.strerror or str(error).splitlines()[0]}", path) from error

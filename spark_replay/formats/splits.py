@@ -18,6 +18,7 @@ from mockraft.spark_replay.formats.sync import BlockSync, Chain, RecordSync
 SplitIndex = Literal["auto", "exact", "off"]
 SPLIT_BYTES = 64 << 20
 _PLAN_CHUNK_BYTES = 4 << 20
+_FIRST_CHUNK_BYTES = 1 << 18
 _INTERFACE_BYTES_MAX = 1 << 12
 
 
@@ -28,14 +29,17 @@ def plan_splits(
 
     `exact` walks the whole file (about as fast as reading it) and numbers the packets. `off` looks only around the
     cuts. `auto` does so too, but also searches a pcapng file for sections and interfaces that begin within it, and
-    walks the file if there are any. Raises CaptureError for a file that is not a capture.
+    walks the file if there are any, unless the file is remote. Raises CaptureError for a file that is not a capture; a
+    compressed one is not looked into.
     """
     whole = Split(os.fspath(path), first_packet_no=1 if split_index == "exact" else 0)
     if split_bytes < 1:
         raise ValueError(f"split_bytes must be positive, not {split_bytes}")
     with CaptureFile(path) as file:
+        if file.size is None:
+            return [whole]
         header, _ = read_header(file)
-        if file.size is None or file.size <= split_bytes:
+        if file.size <= split_bytes:
             return [whole]
         if split_index == "exact":
             return _walked(file, whole, split_bytes)
@@ -94,7 +98,7 @@ def _walked(file: CaptureFile, whole: Split, split_bytes: int) -> list[Split]:
 
 def _pcapng(file: CaptureFile, whole: Split, split_bytes: int, split_index: SplitIndex) -> list[Split]:
     first_packet_at = 0
-    blocks = open_packets(file, whole, FileEvents(file.path, None, "skip"), _PLAN_CHUNK_BYTES)
+    blocks = open_packets(file, whole, FileEvents(file.path, None, "skip"), _FIRST_CHUNK_BYTES)
     assert isinstance(blocks, PcapngBlocks)
     for packets in blocks:
         if len(packets.file_offset):
@@ -102,7 +106,9 @@ def _pcapng(file: CaptureFile, whole: Split, split_bytes: int, split_index: Spli
             break
     known = int(np.searchsorted(blocks.interfaces_at, first_packet_at))
     section = blocks.order, tuple(blocks.interfaces[:known])
-    if split_index == "auto" and _changes(file, first_packet_at, blocks.order):
+    # In a bucket the search would read every byte twice. Without it, a split that ends in another section than it was
+    # planned with raises SplitDesyncError.
+    if split_index == "auto" and not file.is_remote and _changes(file, first_packet_at, blocks.order):
         return _walked(file, whole._replace(first_packet_no=1), split_bytes)
     cuts = _cuts(BlockSync(file, blocks.order), first_packet_at, file.size or 0, split_bytes)
     later = [Split(whole.path, cut, None, 0, *section, section) for cut in cuts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +14,9 @@ from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.report.columns import integers
-from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
+from mockraft.spark_replay.report.sources import Folder, OnRows, SourceError, Tables, rows_where
 from mockraft.spark_replay.report.traffic import Traffic
+from mockraft.spark_replay.storage import Location
 
 FrameKey = tuple[int, int, int, bool]
 """The key of a frame: conn_id, incarnation, frame_no, is_response."""
@@ -26,7 +27,7 @@ _KEYS_AT_ONCE = 50
 
 
 def traffic_of_captures(
-    paths: Sequence[Path],
+    paths: Sequence[str | PathLike[str]],
     ports: Collection[int],
     wanted: Collection[FrameKey],
     on_rows: OnRows,
@@ -49,7 +50,7 @@ def traffic_of_captures(
     return traffic, frames
 
 
-def frames_of_tables(folder: Path, wanted: Collection[FrameKey]) -> Frames:
+def frames_of_tables(folder: Folder, wanted: Collection[FrameKey]) -> Frames:
     """Return the bytes of these frames from the table `frames`; none if there is no such table."""
     if Tables(folder).path("frames") is None:
         return {}
@@ -73,7 +74,7 @@ def frame_key(row: dict[str, Any]) -> FrameKey:
 
 
 def _read(
-    path: Path,
+    path: str | PathLike[str],
     ports: Collection[int],
     wanted: Collection[FrameKey],
     traffic: Traffic,
@@ -84,7 +85,7 @@ def _read(
     connections = {key[0] for key in wanted}
     conn_events: list[pa.RecordBatch] = []
     file_events: list[FileEvent] = []
-    done = 0
+    done, name = 0, Location.parse(path).name
     for batch in read_frames(path, ports, on_error=on_error, conn_events=conn_events, file_events=file_events):
         at = 0
         for messages in decode_batches([batch]):
@@ -98,7 +99,7 @@ def _read(
         for records in decode_record_batches([batch], of_log_only=True):
             traffic.events.log.add(records)
         done += batch.num_rows
-        on_rows(path.name, done, None)
+        on_rows(name, done, None)
         _drain(traffic, conn_events)
     _drain(traffic, conn_events)
     if file_events:

@@ -8,19 +8,20 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
-from pathlib import Path
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from mockraft.serving.extras import install_hint
-from mockraft.serving.private_files import write_private
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
 from mockraft.spark_replay.report.events import DISPLAY_NAMES, LOUD
 from mockraft.spark_replay.report.examples import api_name, replay_command
 from mockraft.spark_replay.report.replayed import Replayed
-from mockraft.spark_replay.report.sources import OnRows, replay_of_tables, rules_of, traffic_of_tables
+from mockraft.spark_replay.report.sources import Folder, OnRows, replay_of_tables, rules_of, traffic_of_tables
 from mockraft.spark_replay.report.traffic import Traffic
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.whole_files import write_file
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -49,12 +50,12 @@ class NoTemplatesError(RuntimeError):
 
 
 def write_report(
-    out: Path,
+    out: str | PathLike[str],
     *,
-    tables: Path | None = None,
-    captures: Sequence[Path] = (),
+    tables: Folder | None = None,
+    captures: Sequence[str | PathLike[str]] = (),
     ports: Collection[int] = (),
-    replay: Path | None = None,
+    replay: Folder | None = None,
     title: str | None = None,
     on_error: OnError = "fail",
     show_secrets: bool = False,
@@ -92,17 +93,17 @@ def write_report(
         content |= _traffic(traffic, frames, show_secrets=show_secrets)
     if replayed is not None and replay is not None:
         content |= _replay(replayed, replay, frames, show_secrets=show_secrets)
-        content["replay_command"] = replay_command([str(path) for path in captures], sorted(ports))
+        content["replay_command"] = replay_command([fspath(path) for path in captures], sorted(ports))
     content["title"] = title or ("Replay results" if replayed else "Captured Kafka traffic")
     summary = _summary(content)
     if traffic is not None:
         content |= _pictures(traffic)
-    write_private(out, _rendered(content).encode("utf-8", "backslashreplace"))
+    write_file(Location.parse(out), _rendered(content).encode("utf-8", "backslashreplace"))
     return summary
 
 
-def _sources(tables: Path | None, captures: Sequence[Path], replay: Path | None) -> list[str]:
-    named = [path.name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
+def _sources(tables: Folder | None, captures: Sequence[str | PathLike[str]], replay: Folder | None) -> list[str]:
+    named = [Location.parse(path).name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
     return [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
 
 
@@ -138,7 +139,7 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
     }
 
 
-def _replay(replayed: Replayed, folder: Path, frames: Frames, *, show_secrets: bool) -> dict[str, object]:
+def _replay(replayed: Replayed, folder: Folder, frames: Frames, *, show_secrets: bool) -> dict[str, object]:
     examples = replay_sections.decoded_examples(replayed, folder, frames, show_secrets=show_secrets)
     used = {kind for (_, _, kind), _ in replayed.found[: replay_sections.PLACES_MAX]}
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -20,7 +19,7 @@ from mockraft.spark_replay.report.examples import (
 )
 from mockraft.spark_replay.report.replayed import Place, Replayed
 from mockraft.spark_replay.report.sections import milliseconds
-from mockraft.spark_replay.report.sources import rows_where
+from mockraft.spark_replay.report.sources import Folder, rows_where
 from mockraft.wire import api_keys
 
 EXAMPLES_SHOWN = 25
@@ -106,7 +105,7 @@ def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, 
 
 
 def decoded_examples(
-    replayed: Replayed, folder: Path, requests: Frames, *, show_secrets: bool
+    replayed: Replayed, folder: Folder, requests: Frames, *, show_secrets: bool
 ) -> list[dict[str, object]]:
     """Return the examples with request and both responses decoded, and commands that show the same.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +13,15 @@ from mockraft.spark_replay import schemas
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import MESSAGE_COLUMNS, Traffic
+from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage.listing import exists
+from mockraft.spark_replay.storage.whole_files import read_file
 
 _BATCH_ROWS = 8_192
 RULES = "rules.json"
 
+Folder = str | PathLike[str]
+"""A folder of tables: a path or a URL."""
 OnRows = Callable[[str, int, int | None], None]
 """Progress callback: the table or file, the number of its rows done, and their total (None: unknown)."""
 
@@ -28,14 +33,17 @@ class SourceError(ValueError):
 class Tables:
     """The Parquet tables in a folder: `messages` is the folder `messages`, or the file `messages.parquet`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder) -> None:
+        self.folder = Location.parse(folder)
 
-    def path(self, name: str) -> Path | None:
-        """Return the path of a table, or None if it is missing."""
-        for path in (self.folder / name, self.folder / f"{name}.parquet"):
-            if path.exists():
-                return path
+    def path(self, name: str) -> Location | None:
+        """Return the location of a table, or None if it is missing. Raises SourceError."""
+        try:
+            for path in (self.folder / name, self.folder / f"{name}.parquet"):
+                if exists(path):
+                    return path
+        except LocationError as error:
+            raise SourceError(str(error)) from None
         return None
 
     def open(self, name: str, columns: Sequence[str] = ()) -> ds.Dataset:
@@ -44,7 +52,7 @@ class Tables:
         if path is None:
             raise SourceError(f"{self.folder} has no table {name}: neither {name}/ nor {name}.parquet")
         try:
-            found = ds.dataset(path, format="parquet")
+            found = ds.dataset(path.arrow_path, format="parquet", filesystem=path.file_system())
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"{path} is not a Parquet table: {str(error).splitlines()[0]}") from None
         missing = [column for column in columns if column not in found.schema.names]
@@ -74,7 +82,7 @@ class Tables:
             raise SourceError(f"{self.folder} table {name} cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
+def traffic_of_tables(folder: Folder, on_rows: OnRows) -> Traffic:
     """Sum up messages and, if they are there, conn_events, file_events and records. Raises SourceError."""
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
@@ -88,7 +96,7 @@ def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
     return traffic
 
 
-def replay_of_tables(folder: Path, on_rows: OnRows) -> Replayed:
+def replay_of_tables(folder: Folder, on_rows: OnRows) -> Replayed:
     """Sum up the tables replay_results and diffs. Raises SourceError."""
     tables, replayed = Tables(folder), Replayed()
     _add(tables, "replay_results", schemas.REPLAY_RESULTS, RESULT_COLUMNS, replayed.add_results, on_rows)
@@ -97,11 +105,11 @@ def replay_of_tables(folder: Path, on_rows: OnRows) -> Replayed:
     return replayed
 
 
-def rules_of(folder: Path) -> list[dict[str, Any]] | None:
+def rules_of(folder: Folder) -> list[dict[str, Any]] | None:
     """Return the rules of a replay, each with how often it fired, if the replay recorded them."""
-    path = folder / RULES
+    path = Location.parse(folder) / RULES
     try:
-        rules = json.loads(path.read_text(encoding="utf-8"))
+        rules = json.loads(read_file(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -112,7 +120,7 @@ def rules_of(folder: Path) -> list[dict[str, Any]] | None:
 
 
 def rows_where(
-    folder: Path, name: str, filters: ds.Expression, columns: Sequence[str], rows_max: int
+    folder: Folder, name: str, filters: ds.Expression, columns: Sequence[str], rows_max: int
 ) -> list[dict[str, Any]]:
     """Return a few rows of a table. Raises SourceError."""
     rows: list[dict[str, Any]] = []

@@ -1,13 +1,13 @@
-"""Resolve the argument of `load(…)` to files: paths, globs and folders on a file system that every worker can read."""
+"""Resolve the argument of `load(…)` to files: paths, URLs, globs and folders that every worker can read."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping
-from glob import glob, has_magic
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+
+from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage.listing import StoredFile, find_files
 
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap)\d*(\.(gz|zst))?$", re.IGNORECASE)
 """File names that are captures in a folder (`x.pcap7` is a ring buffer's); a path or glob accepts any name."""
@@ -21,28 +21,22 @@ def capture_paths(paths: Iterable[str]) -> list[str]:
     """Return the capture files of `paths`, each once, sorted. Raises NoCaptureError for a path without any."""
     found: set[str] = set()
     for path in paths:
-        files = set(_files(local_path(path)))
+        files = {file.path for file in capture_files(path)}
         if not files:
             raise NoCaptureError(f"no capture file at {path}")
         found |= files
     return sorted(found)
 
 
-def folder_captures(path: str) -> list[str]:
-    """Return the current capture files of a folder (recursively) or glob; may be empty."""
-    return sorted(set(_files(local_path(path))))
+def capture_files(path: str) -> list[StoredFile]:
+    """Return the current capture files of a folder (recursively) or glob, each once, sorted; may be empty.
 
-
-def local_path(path: str) -> str:
-    """Return a plain or file:// path as Python opens it. Raises NoCaptureError for another scheme."""
-    scheme, rest = (split := urlsplit(path)).scheme, split.path
-    if scheme == "file":
-        return unquote(rest)
-    if scheme and "://" in path:
-        raise NoCaptureError(
-            f"{path}: captures are opened by Python on every worker; mount {scheme}:// as a folder, or copy the files"
-        )
-    return path
+    Raises NoCaptureError for a location that cannot be listed.
+    """
+    try:
+        return sorted({file.path: file for file in find_files(Location.parse(path), _is_capture)}.values())
+    except LocationError as error:
+        raise NoCaptureError(str(error)) from None
 
 
 def loaded_paths(options: Mapping[str, str]) -> list[str]:
@@ -56,11 +50,5 @@ def loaded_paths(options: Mapping[str, str]) -> list[str]:
     return paths
 
 
-def _files(path: str) -> Iterable[str]:
-    if has_magic(path) and not Path(path).exists():
-        for each in glob(path, recursive=True):
-            yield from _files(each) if Path(each).is_dir() else [each]
-    elif Path(path).is_dir():
-        yield from (str(each) for each in Path(path).rglob("*") if CAPTURE_NAME.search(each.name) and each.is_file())
-    elif Path(path).exists():
-        yield path
+def _is_capture(name: str) -> bool:
+    return CAPTURE_NAME.search(name) is not None

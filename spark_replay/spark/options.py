@@ -10,6 +10,8 @@ from typing import Any
 
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.formats.splits import SplitIndex
+from mockraft.spark_replay.storage import LocationError
+from mockraft.spark_replay.storage.locations import refuse_credentials
 from mockraft.wire import api_keys
 from mockraft.wire.names import similar_names
 
@@ -51,6 +53,10 @@ class SourceOptions:
     @classmethod
     def read(cls, given: Mapping[str, str], *, levels: tuple[str, ...] = LEVELS) -> SourceOptions:
         """Parse options from Spark or a keyword dict (camelCase, case-insensitive). Raises OptionError."""
+        try:
+            refuse_credentials(given, "option")
+        except LocationError as error:
+            raise OptionError(str(error)) from None
         known = {name.lower(): name for name in OPTIONS}
         values: dict[str, Any] = {"level": levels[0]}
         for key, value in given.items():

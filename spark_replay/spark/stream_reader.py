@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from glob import has_magic
-from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, folder_captures, local_path
+from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import read_partition, splits_of
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.listing import StoredFile, exists, is_pattern
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
@@ -20,11 +19,6 @@ Offset = dict[str, int]
 
 class ChangedCaptureError(ValueError):
     """Raised if a file changed after it was read: bytes were appended when it had been considered complete."""
-
-
-class _File(NamedTuple):
-    size: int
-    modified_ns: int
 
 
 class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -69,7 +63,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the splits of files that are new in `end`. Raises NoCaptureError, CaptureError with onError=fail."""
         new = [path for path in end if path not in start]
-        gone = [path for path in new if not Path(path).exists()]
+        gone = [path for path in new if not exists(Location.parse(path))]
         if gone and self._options.on_error == "fail":
             raise NoCaptureError(
                 f"{gone[0]} was planned for this batch and no longer exists: restore it, "
@@ -81,27 +75,25 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the split's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_partition(partition.value, self._options)
 
-    def _files(self) -> dict[str, _File]:
+    def _files(self) -> dict[str, StoredFile]:
         """Return the current files. Raises NoCaptureError if there is no folder."""
-        found: dict[str, _File] = {}
+        found: dict[str, StoredFile] = {}
         for path in self._paths:
-            if not has_magic(path) and not Path(local_path(path)).exists():
+            files = capture_files(path)
+            location = Location.parse(path)
+            # An empty folder of an object store does not exist until a file comes.
+            if not files and not location.is_object_store and not is_pattern(location) and not exists(location):
                 raise NoCaptureError(f"{path} does not exist: a stream needs a folder, a file or a glob")
-            for file in folder_captures(path):
-                try:
-                    stat = Path(file).stat()
-                except FileNotFoundError:
-                    continue
-                found[file] = _File(stat.st_size, stat.st_mtime_ns)
+            found |= {file.path: file for file in files}
         return found
 
-    def _whole(self, files: Mapping[str, _File]) -> list[str]:
+    def _whole(self, files: Mapping[str, StoredFile]) -> list[str]:
         """Return the complete files, oldest first."""
         before_ns = time.time_ns() - self._options.quiet_seconds * 1_000_000_000
         whole = [path for path, file in files.items() if file.modified_ns <= before_ns]
         return sorted(whole, key=lambda path: (files[path].modified_ns, path))
 
-    def _check_unchanged(self, start: Offset, files: Mapping[str, _File]) -> None:
+    def _check_unchanged(self, start: Offset, files: Mapping[str, StoredFile]) -> None:
         if self._options.on_error != "fail":
             return
         for path, size in start.items():

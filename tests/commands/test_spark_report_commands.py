@@ -31,7 +31,7 @@ def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
         (("--tables", ".", "--captures", CAPTURE), "use either --tables or --captures"),
         (("--tables", "nowhere"), "--tables nowhere is not a folder"),
         (("--captures", CAPTURE, "--ports", "19192,kafka"), "'kafka' is not a port"),
-        (("--captures", "nowhere/*.pcap"), "there is no file nowhere/*.pcap"),
+        (("--captures", "nowhere/*.pcap"), "no capture file at nowhere/*.pcap"),
         (("--captures", __file__), "test_spark_report_commands.py"),
     ],
 )

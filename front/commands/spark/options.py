@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class SparkOptions:
     """Options of commands that read captures on Spark."""
 
-    captures: list[str] = required(metavar="PATH", help="A capture, a quoted glob, or a folder; repeatable.")
+    captures: list[str] = required(
+        metavar="PATH", help="A capture, a quoted glob, or a folder; a path or URL (s3://…); repeatable."
+    )
     ports: str | None = option(None, metavar="PORT[,PORT]", help="The servers' ports. Default: all.")
     on_error: str = option(
         "fail", metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip."
@@ -118,6 +120,11 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     """
     settings = pairs(conf, "--conf")
     need_spark()
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.locations import refuse_credentials
+
+    with blaming("--conf", LocationError):
+        refuse_credentials(settings, "setting")
     from mockraft.spark_replay.spark.session import JavaMissingError, start_session
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

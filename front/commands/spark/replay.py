@@ -224,9 +224,8 @@ def _write_html(path: Path, files: list[str], out: str, options: ReplayOptions) 
     from mockraft.spark_replay.report.page import write_report
 
     servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
-    captures, show_secrets = [Path(each) for each in files], options.show_secrets
     try:
-        write_report(path, captures=captures, ports=servers, replay=Path(out), show_secrets=show_secrets)
+        write_report(path, captures=files, ports=servers, replay=out, show_secrets=options.show_secrets)
     except OSError as error:
         end("spark replay", f"cannot write {path}: {error}", ExitCode.USAGE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import end, end_without, write_json
+from mockraft.commands.refusals import blaming, end, end_without, write_json
 from mockraft.commands.spark.options import result_console
 
 if TYPE_CHECKING:
@@ -49,13 +48,15 @@ decode requests); of a replay replay_results, diffs and rules.json. They are rea
 class ReportOptions:
     """Options of `mockraft spark report`."""
 
-    html: Path = required("--html", metavar="FILE", help="The file to write.")
-    tables: Path | None = option(None, "--tables", metavar="DIR", help="Tables of mockraft spark decode.")
-    captures: list[str] | None = option(None, metavar="GLOB", help="Capture files instead of tables; repeatable.")
+    html: str = required("--html", metavar="FILE", help="The file to write.")
+    tables: str | None = option(None, "--tables", metavar="DIR", help="Tables of mockraft spark decode.")
+    captures: list[str] | None = option(
+        None, metavar="PATH", help="A capture, a quoted glob, or a folder, instead of tables; repeatable."
+    )
     ports: list[str] | None = option(
         None, "--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."
     )
-    replay: Path | None = option(None, "--replay", metavar="DIR", help="Tables of mockraft spark replay.")
+    replay: str | None = option(None, "--replay", metavar="DIR", help="Tables of mockraft spark replay.")
     title: str | None = option(None, help="The page's heading.")
     on_error: Literal["fail", "skip"] = option(
         "fail", "--on-error", help="For damaged captures: fail, or skip (count the damage and continue)."
@@ -78,9 +79,6 @@ def report(options: ReportOptions) -> None:
         _misuse("use either --tables or --captures")
     if not (options.tables or options.captures or options.replay):
         _misuse("--tables, --captures or --replay is needed")
-    for flag, folder in (("--tables", options.tables), ("--replay", options.replay)):
-        if folder is not None and not folder.is_dir():
-            _misuse(f"{flag} {folder} is not a folder")
     try:
         from mockraft.spark_replay.report.page import NoTemplatesError, write_report
         from mockraft.spark_replay.report.sources import SourceError
@@ -88,8 +86,19 @@ def report(options: ReportOptions) -> None:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         end_without(COMMAND, error.name, "report")
+    from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
+    from mockraft.spark_replay.storage import Location, LocationError
+    from mockraft.spark_replay.storage.listing import is_folder
+
     servers = _ports(options.ports or ())
-    files = [path for pattern in options.captures or () for path in _files(pattern)]
+    with blaming("--html", LocationError):
+        Location.parse(options.html)
+    for flag, folder in (("--tables", options.tables), ("--replay", options.replay)):
+        with blaming(flag, LocationError):
+            if folder is not None and not is_folder(Location.parse(folder)):
+                _misuse(f"{flag} {folder} is not a folder")
+    with blaming("--captures", NoCaptureError):
+        files = capture_paths(options.captures or ())
     try:
         with _progress() as on_rows:
             found = write_report(
@@ -125,14 +134,6 @@ def _ports(given: Sequence[str]) -> list[int]:
     return [int(text) for text in texts]
 
 
-def _files(pattern: str) -> list[Path]:
-    paths = [Path(pattern)] if Path(pattern).is_file() else sorted(map(Path, glob.glob(pattern, recursive=True)))
-    files = [path for path in paths if path.is_file()]
-    if not files:
-        _misuse(f"there is no file {pattern}")
-    return files
-
-
 @contextmanager
 def _progress() -> Iterator[OnRows]:
     from rich.console import Console
@@ -162,7 +163,7 @@ def _is_clean(found: dict[str, Any]) -> bool:
     return is_read and (replay is None or replay["same"] == replay["sent"])
 
 
-def _show(found: dict[str, Any], html: Path) -> None:
+def _show(found: dict[str, Any], html: str) -> None:
     from rich.table import Table
     from rich.text import Text
 

@@ -1,0 +1,134 @@
+"""Locations of captures and tables as text, and the file systems that they are on."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from os import PathLike, fspath
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+SCHEMES = ("file", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+_OBJECT_STORES = ("s3", "gs", "abfs", "abfss")
+_SAME = {"s3a": "s3", "gcs": "gs"}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SECRET_PARAMETER = re.compile(
+    r"[?&](access_?key|secret_?key|session_?token|account_?key|sas_?token|credential_?kind|sig|x-amz-\w+)=",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(
+    r"(access|secret|account|private|shared)[._-]?(access[._-]?)?key|session[._-]?token|sas[._-]?token|password|credential"
+    r"|^(spark\.hadoop\.)?fs\.(s3a?|gs|azure|abfss?)\.",
+    re.IGNORECASE,
+)
+HOW = "use a role, a web identity or the environment (docs/how-to/captures/object-stores.md)"
+
+
+class LocationError(ValueError):
+    """Raised for a location that cannot be used: names it (without credentials), the reason and what to do."""
+
+
+class Location(NamedTuple):
+    """A file or folder. `scheme` is empty for local files, whose `path` is as Python opens it.
+
+    `host` is the bucket, the container and account, or the name node.
+    """
+
+    scheme: str
+    host: str
+    path: str
+
+    @classmethod
+    def parse(cls, text: str | PathLike[str]) -> Location:
+        """Parse a plain path or a URL. Raises LocationError for an unknown scheme, no bucket, or credentials."""
+        text = fspath(text)
+        found = _SCHEME.match(text)
+        if found is None:
+            return cls("", "", text)
+        scheme = found[1].lower()
+        if scheme not in SCHEMES:
+            raise LocationError(f"{text}: unknown scheme {scheme}://; a location is a path, or {_listed(SCHEMES)}")
+        host, _, path = text[found.end() :].partition("/")
+        if scheme == "file":
+            return cls("", "", unquote(urlsplit(text).path))
+        scheme = _SAME.get(scheme, scheme)
+        user, at, _ = host.rpartition("@")
+        if (":" in user if scheme.startswith("abfs") else at) or _SECRET_PARAMETER.search(text):
+            raise LocationError(f"{scheme}:// location with credentials, which logs would show: {HOW}")
+        if not host and scheme in _OBJECT_STORES:
+            raise LocationError(
+                f"{text}: no {'container' if scheme.startswith('abfs') else 'bucket'} behind {scheme}://"
+            )
+        return cls(scheme, host, path.strip("/"))
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}/{self.path}" if self.scheme else self.path
+
+    def __truediv__(self, name: str) -> Location:
+        """Return the location of a name in this folder."""
+        if not self.scheme:
+            return self._replace(path=os.path.join(self.path, name))
+        return self._replace(path=f"{self.path}/{name}" if self.path else name)
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the path."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def parent(self) -> Location:
+        """Return the folder that it is in."""
+        if not self.scheme:
+            return self._replace(path=os.path.dirname(self.path.rstrip("/")) or ".")
+        return self._replace(path=self.path.rpartition("/")[0])
+
+    @property
+    def is_remote(self) -> bool:
+        """Return True if Python cannot open it as a file."""
+        return bool(self.scheme)
+
+    @property
+    def is_object_store(self) -> bool:
+        """Return True for a store of objects, which cannot be renamed."""
+        return self.scheme in _OBJECT_STORES
+
+    @property
+    def arrow_path(self) -> str:
+        """Return the path in its file system."""
+        if not self.scheme:
+            return self.path
+        if self.scheme in ("hdfs", "viewfs"):
+            return f"/{self.path}"
+        bucket = self.host.partition("@")[0]
+        return f"{bucket}/{self.path}" if self.path else bucket
+
+    def file_system(self) -> Any:
+        """Return pyarrow's file system for it. Raises LocationError if there is none here."""
+        return _file_system(self.scheme, self.host)
+
+
+@lru_cache(64)
+def _file_system(scheme: str, host: str) -> Any:
+    from pyarrow import fs
+
+    if not scheme:
+        return fs.LocalFileSystem()
+    try:
+        return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0]
+    except (OSError, ValueError, NotImplementedError) as error:
+        problem = str(error).splitlines()[0]
+        needed = "; workers need Hadoop's libhdfs, HADOOP_HOME and CLASSPATH" if scheme in ("hdfs", "viewfs") else ""
+        raise LocationError(f"{scheme}://{host}: {problem}{needed}") from None
+
+
+def refuse_credentials(names: Iterable[str], what: str) -> None:
+    """Raise LocationError for the first option among `names` that would carry a credential; its value is not shown."""
+    for name in names:
+        if _SECRET_NAME.search(name):
+            raise LocationError(f"{what} {name}: credentials in options end in plans and event logs; {HOW}")
+
+
+def _listed(schemes: tuple[str, ...]) -> str:
+    return ", ".join(f"{each}://" for each in schemes)

@@ -1,0 +1,45 @@
+"""Read, write and delete whole files and folders, each file in one step: a reader finds all of it or none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from mockraft.serving.private_files import DIRECTORY_MODE, write_private
+from mockraft.spark_replay.storage.locations import Location
+
+
+def read_file(location: Location) -> bytes:
+    """Return the bytes of a file. Raises FileNotFoundError, OSError."""
+    if not location.is_remote:
+        return Path(location.path).read_bytes()
+    with location.file_system().open_input_file(location.arrow_path) as file:
+        content: bytes = file.read()
+    return content
+
+
+def write_file(location: Location, content: bytes) -> None:
+    """Write a file, private on a local disk. Raises OSError."""
+    if not location.is_remote:
+        write_private(Path(location.path), content)
+        return
+    with location.file_system().open_output_stream(location.arrow_path) as file:
+        file.write(content)
+
+
+def create_folder(location: Location) -> None:
+    """Create a folder with its parents, private on a local disk; object stores need none. Raises OSError."""
+    if not location.is_remote:
+        Path(location.path).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    elif not location.is_object_store:
+        location.file_system().create_dir(location.arrow_path, recursive=True)
+
+
+def delete_folder(location: Location) -> None:
+    """Delete a folder with its contents, if it exists. Raises OSError."""
+    if not location.is_remote:
+        shutil.rmtree(location.path, ignore_errors=True)
+        return
+    system = location.file_system()
+    if system.get_file_info(location.arrow_path).type.name == "Directory":
+        system.delete_dir(location.arrow_path)

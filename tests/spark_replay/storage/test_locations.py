@@ -1,0 +1,72 @@
+"""Locations as text: schemes, names, and credentials, which are refused without being shown."""
+
+import pytest
+from mockraft.spark_replay.spark.options import OptionError, SourceOptions
+from mockraft.spark_replay.storage import Location, LocationError
+
+SECRET = "wJalrXUtnFEMI"
+
+
+@pytest.mark.parametrize(
+    ("text", "same", "arrow_path"),
+    [
+        ("ring/a.pcap", "ring/a.pcap", "ring/a.pcap"),
+        ("file:///ring%20one/a.pcap", "/ring one/a.pcap", "/ring one/a.pcap"),
+        ("s3a://caps/ring/a.pcap", "s3://caps/ring/a.pcap", "caps/ring/a.pcap"),
+        ("S3://caps", "s3://caps/", "caps"),
+        ("gcs://caps/ring/", "gs://caps/ring", "caps/ring"),
+        ("abfss://box@account.dfs.core.windows.net/x", "abfss://box@account.dfs.core.windows.net/x", "box/x"),
+        ("hdfs://name:8020/ring/*.pcap", "hdfs://name:8020/ring/*.pcap", "/ring/*.pcap"),
+    ],
+)
+def test_location_has_a_form_for_users_and_one_for_its_file_system(text: str, same: str, arrow_path: str) -> None:
+    found = Location.parse(text)
+    assert (str(found), found.arrow_path) == (same, arrow_path)
+    assert Location.parse(str(found)) == found
+
+
+@pytest.mark.parametrize("text", ["s3://caps/tables/frames", "/caps/tables/frames", "hdfs://name/tables/frames"])
+def test_location_has_parts(text: str) -> None:
+    found = Location.parse(text)
+    assert (found.name, found.parent.name, found.parent / "frames") == ("frames", "tables", found)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("s4://caps/x", r"s4://caps/x: unknown scheme s4://; a location is a path, or file://, s3://, s3a://"),
+        ("s3:///x", r"no bucket behind s3://"),
+        ("abfss:///x", r"no container behind abfss://"),
+        (f"s3://AKIA:{SECRET}@caps/x", r"s3:// location with credentials, which logs would show: use a role"),
+        (f"s3://caps/x?access_key=AKIA&secret_key={SECRET}", "with credentials"),
+        (f"abfss://box:{SECRET}@account.dfs.core.windows.net/x", "with credentials"),
+        (f"gs://caps/x?X-Amz-Signature={SECRET}", "with credentials"),
+    ],
+)
+def test_refuses_location_and_names_no_credential(text: str, reason: str) -> None:
+    with pytest.raises(LocationError, match=reason) as raised:
+        Location.parse(text)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fs.s3a.access.key",
+        "fs.s3a.endpoint",
+        "AWS_SECRET_ACCESS_KEY",
+        "secretKey",
+        "accountKey",
+        "sasToken",
+        "password",
+    ],
+)
+def test_refuses_credentials_as_options_of_the_source_without_showing_them(name: str) -> None:
+    with pytest.raises(OptionError, match=r"credentials in options end in plans and event logs; use a role") as raised:
+        SourceOptions.read({"ports": "9093", name: SECRET})
+    assert SECRET not in str(raised.value)
+
+
+def test_file_systems_that_are_not_there_say_what_they_need() -> None:
+    with pytest.raises(LocationError, match=r"hdfs://nowhere: .*libhdfs"):
+        Location.parse("hdfs://nowhere/x").file_system()

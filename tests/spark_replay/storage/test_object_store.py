@@ -1,0 +1,127 @@
+"""Captures in a bucket of a real S3 server: found by every kind of path, and read once, in few ranges."""
+
+import gzip
+import struct
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
+from mockraft.spark_replay.report.page import write_report
+from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_files, capture_paths
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.listing import exists, is_folder
+from mockraft.spark_replay.storage.whole_files import delete_folder, read_file, write_file
+
+from ...budgets import budget
+from ...s3_server import S3Server
+
+CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
+PORT = 19093
+READ_MAX = 1.1
+"""How many times its bytes a capture may be read, with everything that planning its splits needs."""
+HEADER_BYTES = {"pcap": 24, "pcapng": 48}
+
+
+def as_pcapng(capture: bytes) -> bytes:
+    """The packets of a little-endian microseconds pcap as enhanced packet blocks of one interface."""
+    blocks = [struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)]
+    link_type = struct.unpack_from("<I", capture, 20)[0]
+    blocks.append(struct.pack("<IIHHII", 1, 20, link_type, 0, 0, 20))
+    at = 24
+    while at < len(capture):
+        seconds, micros, size, original = struct.unpack_from("<IIII", capture, at)
+        data = capture[at + 16 : at + 16 + size] + bytes(-size % 4)
+        total = 32 + len(data)
+        time_us = seconds * 1_000_000 + micros
+        head = struct.pack("<IIIIIII", 6, total, 0, time_us >> 32, time_us & 0xFFFFFFFF, size, original)
+        blocks.append(head + data + struct.pack("<I", total))
+        at += 16 + size
+    return b"".join(blocks)
+
+
+def test_captures_are_found_by_file_glob_and_folder(s3: S3Server) -> None:
+    for name in ("a.pcap", "b.pcapng.gz", "day=1/c.pcap3", "day=1/deep/d.cap", "day=2/e.pcap", "notes.txt"):
+        s3.put(f"s3://caps/ring/{name}", b"x" * len(name))
+
+    def found(path: str) -> list[str]:
+        return [each.removeprefix("s3://caps/ring/") for each in capture_paths([path])]
+
+    everything = ["a.pcap", "b.pcapng.gz", "day=1/c.pcap3", "day=1/deep/d.cap", "day=2/e.pcap"]
+    assert found("s3://caps/ring") == found("s3a://caps/ring/") == found("s3://caps") == everything
+    assert found("s3://caps/ring/notes.txt") == ["notes.txt"]
+    assert found("s3://caps/ring/*.pcap*") == ["a.pcap", "b.pcapng.gz"]
+    assert found("s3://caps/ring/day=?/*") == ["day=1/c.pcap3", "day=1/deep/d.cap", "day=2/e.pcap"]
+    assert found("s3://caps/r*/day=1") == ["day=1/c.pcap3", "day=1/deep/d.cap"]
+    assert found("s3://caps/ring/**/[c-d].*") == ["day=1/c.pcap3", "day=1/deep/d.cap"]
+    assert found("s3://caps/ring/**") == [*everything, "notes.txt"]
+    (first,) = capture_files("s3://caps/ring/a.pcap")
+    assert first.size == 6
+    assert abs(first.modified_ns - time.time_ns()) < 600_000_000_000
+    for path in ("s3://caps/ring/x*", "s3://caps/nowhere.pcap", "s3://caps/nowhere/"):
+        with pytest.raises(NoCaptureError, match=f"no capture file at {path}".replace("*", r"\*")):
+            capture_paths([path])
+    s3.refuses = lambda method, path: True
+    for path in ("s3://caps/ring/a.pcap", "s3://caps/ring/*"):
+        with pytest.raises(NoCaptureError, match=r"cannot be (listed|read): .*ACCESS_DENIED"):
+            capture_paths([path])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_frames_of_a_bucket_are_those_of_the_local_file(s3: S3Server, packed: bool) -> None:
+    content = gzip.compress(CAPTURE.read_bytes()) if packed else CAPTURE.read_bytes()
+    url = s3.put("s3://caps/run.pcap", content)
+    expected = pa.Table.from_batches(read_frames(CAPTURE, [PORT]))
+    assert pa.Table.from_batches(read_frames(url.replace("s3", "s3a"), [PORT])) == expected
+    gets = s3.gets("run.pcap")
+    assert sum(each.size for each in gets) <= len(content) + 28
+    assert len(gets) <= 4
+
+
+def test_absent_object_and_bucket_are_named(s3: S3Server) -> None:
+    for url in ("s3://caps/nowhere.pcap", "s3://nobody/x.pcap"):
+        with pytest.raises(CaptureError, match=r"cannot be opened: .*") as raised:
+            list(read_frames(url))
+        assert url in str(raised.value)
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+@pytest.mark.parametrize("splits", [1, budget(4, 16)])
+def test_large_capture_is_read_hardly_more_than_once(s3: S3Server, form: str, splits: int) -> None:
+    once = as_pcapng(CAPTURE.read_bytes()) if form == "pcapng" else CAPTURE.read_bytes()
+    header, records = once[: HEADER_BYTES[form]], once[HEADER_BYTES[form] :]
+    times = budget(32 << 20, 1 << 30) // len(records) + 1
+    content = header + times * records
+    url = s3.put(f"s3://caps/large.{form}", content)
+    planned = plan_splits(url, -(-len(content) // splits))
+    assert len(planned) == splits
+    packets = sum(len(found) for split in planned for found in read_segments(split))
+    assert packets == times * sum(len(found) for found in read_segments(CAPTURE))
+    assert sum(each.size for each in s3.gets(f"large.{form}")) <= READ_MAX * len(content)
+
+
+def test_planning_reads_no_packed_capture(s3: S3Server) -> None:
+    url = s3.put("s3://caps/run.pcap.gz", gzip.compress(CAPTURE.read_bytes()))
+    assert len(plan_splits(url, 1 << 16)) == 1
+    assert sum(each.size for each in s3.gets(".gz")) == 4
+
+
+def test_report_of_a_bucket_is_written_to_it(s3: S3Server) -> None:
+    url = s3.put("s3://caps/run.pcap", CAPTURE.read_bytes())
+    found = write_report("s3://caps/reports/run.html", captures=[url], ports=[PORT])
+    assert found["sources"] == ["run.pcap"]
+    assert b"<html" in s3.content("caps", "reports/run.html")
+
+
+def test_files_and_folders_are_written_read_and_deleted(s3: S3Server) -> None:
+    folder = Location.parse("s3://caps/tables")
+    write_file(folder / "rules.json", b"[]")
+    assert read_file(folder / "rules.json") == b"[]"
+    assert (is_folder(folder), exists(folder / "rules.json"), exists(folder / "other")) == (True, True, False)
+    delete_folder(folder)
+    delete_folder(folder)
+    assert s3.keys("caps") == []
+    with pytest.raises(FileNotFoundError):
+        read_file(folder / "rules.json")
