@@ -161,10 +161,9 @@ def echo(answer_bytes: int) -> Iterator[tuple[tuple[str, int], int]]:
 
 
 def ceiling(load: Load, seconds: float) -> Measured:
-    """Measure the load itself: the peer answers each request at once, with as many bytes as a heartbeat's answer."""
-    answer_bytes = load.answer_bytes or HEARTBEAT_ANSWER_BYTES
-    with echo(answer_bytes) as (address, pid):
-        return run(address, pid, load._replace(answer_bytes=answer_bytes), seconds, seconds / 5)
+    """Measure the load itself: the peer answers each request at once, with as many bytes as the load expects."""
+    with echo(load.answer_bytes) as (address, pid):
+        return run(address, pid, load, seconds, seconds / 5)
 
 
 class TimedConnection(BlockingConnection):

@@ -44,28 +44,35 @@ class Table:
 class Gate:
     """A measured value and its bound.
 
-    `measured` is the text of the median, or why there is no number; `values` are those of each round, where there are
-    several.
+    `measured` is the text of the median, or why there is no number; `note` explains the bound; `values` are those of
+    each round, where there are several.
     """
 
     what: str
     measured: str
     at_least: float | None = None
     at_most: float | None = None
+    note: str = ""
     values: list[float] = field(default_factory=list, init=False)
     runs: int = field(default=1, init=False)
 
     @classmethod
     def of(
-        cls, what: str, values: Sequence[float], *, at_least: float | None = None, at_most: float | None = None
+        cls,
+        what: str,
+        values: Sequence[float],
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        note: str = "",
     ) -> Gate:
         """Return the gate of several rounds."""
-        return cls(what, f"{statistics.median(values):.2f}", at_least, at_most).with_rounds(values)
+        return cls(what, f"{statistics.median(values):.2f}", at_least, at_most, note).with_rounds(values)
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> Gate:
         """Read a gate from JSON."""
-        gate = cls(*(tree[name] for name in ("what", "measured", "at_least", "at_most")))
+        gate = cls(*(tree[name] for name in ("what", "measured", "at_least", "at_most", "note")))
         return gate.with_rounds(tree["values"], tree["runs"])
 
     def with_rounds(self, values: Sequence[float], runs: int = 1) -> Gate:
@@ -76,7 +83,8 @@ class Gate:
     @property
     def bound(self) -> str:
         """The bound as text."""
-        return f"≤ {self.at_most:g}" if self.at_least is None else f"≥ {self.at_least:g}"
+        bound = f"≤ {self.at_most:g}" if self.at_least is None else f"≥ {self.at_least:g}"
+        return f"{bound} ({self.note})" if self.note else bound
 
     @property
     def holds(self) -> bool:

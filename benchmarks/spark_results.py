@@ -192,9 +192,16 @@ def _summary(of: Results) -> list[str]:
 def _gates(of: Results) -> list[Gate]:
     gates: list[Gate] = []
 
-    def gate(what: str, values: Sequence[float], form: str = ".2f", **bound: float) -> None:
+    def gate(
+        what: str,
+        values: Sequence[float],
+        form: str = ".2f",
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
         if values:
-            gates.append(Gate(what, format(statistics.median(values), form), **bound).with_rounds(values))
+            found = Gate(what, format(statistics.median(values), form), at_least, at_most)
+            gates.append(found.with_rounds(values))
 
     gate(
         "Spark, frames to Parquet on two cores: tshark's time ÷ Spark's", _ratios(of, "Spark, two cores"), at_least=15.0
