@@ -68,13 +68,19 @@ FIGURES: dict[str, Callable[[Run], Cell]] = {
     "heartbeats per second afterwards": lambda each: f"{_steady(each)['per_s']:,.0f}",
     "p50 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p50"],
     "p99 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p99"],
-    "p99 of a heartbeat during registration, ms": lambda each: each.summary["heartbeats"]["latency_ms"]["p99"],
+    "p99 of a heartbeat until all are unfenced, ms": lambda each: _p99(each, "heartbeats_until_all_were_unfenced"),
+    "p99 of a heartbeat in the shutdown of all at once, ms": lambda each: _p99(each, "heartbeats_of_the_shutdown"),
     "fenced by mistake": lambda each: len(each.summary["fenced_by_mistake"]),
     "errors": lambda each: sum(each.summary["errors"].values()),
     "CPU time of the controller, s": lambda each: f"{each.controller_cpu_s:.1f}",
     "CPU time of the fleet, s": lambda each: f"{each.summary['cpu_s']:.1f}",
     "resident memory of the controller, MiB": lambda each: f"{each.controller_memory_bytes / (1 << 20):.0f}",
 }
+
+
+def _p99(each: Run, phase: str) -> Cell:
+    p99: Cell = each.summary[phase]["latency_ms"]["p99"] or "none"
+    return p99
 
 
 def _steady(each: Run) -> Summary:

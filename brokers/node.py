@@ -49,11 +49,13 @@ class BrokerNode(Core):
     """
 
     def __init__(self, config: BrokerConfig, shared: SharedReplication | None = None) -> None:
-        image = ClusterImage() if config.serve_clients else None
+        image: ClusterImage | None = None
         if shared is not None:
-            assert image is None, "a broker that serves clients replicates for itself"
             view, observer = shared.view.views[config.broker_id], shared.observer
+            if config.serve_clients:
+                image = shared.image
         else:
+            image = ClusterImage() if config.serve_clients else None
             view = MetadataView(config.broker_id)
             directory_id, listener = config.metadata_directory_id, config.controller_listener_name
             observer = Observer(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 from collections.abc import Sequence
 from typing import Any
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.broker import SimulatedBroker
-from mockraft.brokers.config import draw_config
+from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
 from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.metadata.shared_replication import SharedReplication
+from mockraft.brokers.shell.shell import Shell
+from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -21,10 +26,28 @@ _LOG_DIRS = 2
 
 
 class Fleet:
-    """Brokers that were started together, in the order of their ids."""
+    """Brokers that were started together, in the order of their ids. Many share one replica of the metadata log."""
 
-    def __init__(self, brokers: Sequence[SimulatedBroker]) -> None:
-        self.brokers = list(brokers)
+    def __init__(self, configs: Sequence[BrokerConfig]) -> None:
+        self._log: SharedReplication | None = None
+        if len(configs) > OWN_REPLICATION_BROKERS_MAX:
+            first = configs[0]
+            self._log = SharedReplication(first, [each.broker_id for each in configs])
+            links = functools.partial(SocketLinks, security=first.security, messages=first.messages)
+            self._log_shell = Shell(self._log.kernel, links)
+        self.brokers = [SimulatedBroker(config, self._log) for config in configs]
+
+    async def start(self) -> None:
+        """Start all; registration continues in the background. Raises ListenerError when a port is not available."""
+        if self._log is not None:
+            self._log.kernel.enter(self._log.replication.start)
+        try:
+            for broker in self.brokers:
+                broker.start()
+        except BaseException:
+            await asyncio.gather(*(broker.kill() for broker in self.brokers))
+            await self._close()
+            raise
 
     @property
     def bootstrap_servers(self) -> str:
@@ -38,6 +61,12 @@ class Fleet:
     async def shut_down(self, timeout_ms: int = 10_000) -> None:
         """Shut all down in a controlled way; a broker without permission after `timeout_ms` stops without it."""
         await asyncio.gather(*(broker.shut_down(timeout_ms) for broker in self.brokers))
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._log is not None:
+            self._log.kernel.stop()
+            await self._log_shell.close()
 
     async def leave(self, timeout_ms: int) -> None:
         """Shut all down as `shut_down`, but close nothing: the process ends, and takes the sockets along."""
@@ -50,6 +79,8 @@ class Fleet:
         for broker in self.brokers:
             if not broker.stopped.is_set():
                 broker.happen(lifecycle.Stopped(lifecycle.End.IMPATIENT))
+        if self._log is not None:
+            self._log.kernel.stop()
 
 
 async def start_brokers(
@@ -72,7 +103,7 @@ async def start_brokers(
     following ports; 0 takes any free ports, None serves no clients. Raises ListenerError when a port is not available.
     """
     drawn_from = rng or random.Random()
-    brokers = []
+    configs = []
     for broker_id in range(first_id, first_id + count):
         paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
         rack = racks[(broker_id - first_id) % len(racks)]
@@ -88,14 +119,10 @@ async def start_brokers(
             serve_clients=client_port is not None,
             port=client_port + broker_id - first_id if client_port else None,
         )
-        brokers.append(SimulatedBroker(config))
-    try:
-        for broker in brokers:
-            broker.start()
-    except BaseException:
-        await asyncio.gather(*(broker.kill() for broker in brokers))
-        raise
-    return Fleet(brokers)
+        configs.append(config)
+    fleet = Fleet(configs)
+    await fleet.start()
+    return fleet
 
 
 async def fetch_cluster_id(

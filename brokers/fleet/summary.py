@@ -65,7 +65,7 @@ class Course:
         return sample
 
     def summary(self, figures: Figures, lost: list[str]) -> dict[str, Any]:
-        """Return the run's JSON form; `figures` are the last ones."""
+        """Return the run's JSON form; `figures` are the last ones, after the controlled shutdown."""
         steady = None
         if self._at_unfenced is not None:
             since_s = max(self._last_s - self._at_unfenced_s, 1e-9)
@@ -74,13 +74,16 @@ class Course:
                 (self._before.answered - self._at_unfenced.answered) / since_s,
             )
         per_broker = self.memory_bytes_per_broker
+        joining = (self._at_unfenced or self._before).latency
         return {
             "brokers": figures.brokers,
             "went_wrong": bool(figures.mistakes or figures.died or lost or figures.unfenced_s is None),
             "all_registered_after_s": _rounded(figures.registered_s),
             "all_unfenced_after_s": _rounded(figures.unfenced_s),
             "heartbeats": _heartbeats(figures.latency, figures.answered / max(self._last_s, 1e-9)),
+            "heartbeats_until_all_were_unfenced": _latencies(joining),
             "heartbeats_once_all_were_unfenced": steady,
+            "heartbeats_of_the_shutdown": _latencies(figures.latency.minus(self._before.latency)),
             "errors": dict(figures.errors),
             "fenced_by_mistake": dict(figures.mistakes),
             "died": figures.died,
@@ -104,9 +107,12 @@ def done_to(actions: Iterable[Action]) -> list[dict[str, Any]]:
 
 
 def _heartbeats(latency: Histogram, per_s: float) -> dict[str, Any]:
+    return {"per_s": round(per_s, 1), **_latencies(latency)}
+
+
+def _latencies(latency: Histogram) -> dict[str, Any]:
     return {
         "answered": latency.total,
-        "per_s": round(per_s, 1),
         "latency_ms": {name: _rounded(latency.percentile_ms(share)) for name, share in PERCENTILES.items()},
     }
 

@@ -85,12 +85,17 @@ def register(app: typer.Typer) -> None:
 
 def fleet(options: FleetOptions) -> None:
     """Run a fleet until a signal or the end of its time."""
+    from mockraft.brokers.fleet.limits import shortage
     from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
     from mockraft.commands.fleet.processes import FleetOrder, run_fleet, to_json
 
     replication, brokers = options.replication, options.brokers
     if replication not in (None, "own", "shared"):
         raise typer.BadParameter(f"{replication!r} is neither own nor shared", param_hint="--replication")
+    shares = (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared"
+    processes = options.processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS))
+    if (problem := shortage(brokers, processes, shares_replication=shares)) is not None:
+        raise typer.BadParameter(problem, param_hint="--brokers")
     names: list[str | None] = [name.strip() or None for name in options.racks.split(",")] if options.racks else [None]
     racks = {options.first_id + number: names[number % len(names)] for number in range(brokers)}
     seed = random.randrange(1 << 31) if options.seed is None else options.seed
@@ -101,10 +106,10 @@ def fleet(options: FleetOptions) -> None:
         security=client_security(options.command_config),
         racks=racks,
         actions=_actions(racks, ramp_s, options.script, seed),
-        processes=options.processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS)),
+        processes=processes,
         options={
             "seed": seed,
-            "shares_replication": (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared",
+            "shares_replication": shares,
             "log_dirs_per_broker": options.log_dirs,
             "heartbeat_interval_ms": options.heartbeat_interval_ms,
             "session_timeout_ms": options.session_timeout_ms,

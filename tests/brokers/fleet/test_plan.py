@@ -268,12 +268,15 @@ def test_latencies_count_from_when_all_were_unfenced() -> None:
     course = Course()
     ready = {"registered": 2, "unfenced": 2, "running": 2, "registered_s": 0.7, "unfenced_s": 0.9}
     course.see(figures([500.0] * 5, memory_bytes=8000, **ready), 1.0)
-    last = figures([500.0] * 5 + [2.0] * 40, memory_bytes=8000, **ready)
-    course.see(last, 5.0)
+    course.see(figures([500.0] * 5 + [2.0] * 40, memory_bytes=8000, **ready), 5.0)
+    last = figures([500.0] * 5 + [2.0] * 40 + [900.0] * 2, memory_bytes=8000, **ready)
     summary = course.summary(last, [])
+    before, after = summary["heartbeats_until_all_were_unfenced"], summary["heartbeats_of_the_shutdown"]
+    assert (before["answered"], before["latency_ms"]["p99"]) == (5, 500.0)
+    assert (after["answered"], after["latency_ms"]["p99"]) == (2, 900.0)
     assert summary["heartbeats_once_all_were_unfenced"]["latency_ms"]["p99"] < 3
     assert summary["heartbeats_once_all_were_unfenced"]["per_s"] == 10.0
-    assert summary["heartbeats"]["latency_ms"]["max"] == 500.0
+    assert summary["heartbeats"]["latency_ms"]["max"] == 900.0
     assert (summary["all_registered_after_s"], summary["all_unfenced_after_s"]) == (0.7, 0.9)
     assert summary["memory_bytes_per_broker"] == 4000
     assert not summary["went_wrong"]
