@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Mapping
 from functools import cache, cached_property
-from importlib import resources
-from importlib.resources.abc import Traversable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.releases import specs
 from mockraft.releases.behaviour import Behaviour
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
 """The Kafka versions behind the supported releases, the oldest first."""
@@ -158,8 +160,11 @@ class Release:
         return self._read("features.json")
 
     def _read(self, file: str) -> Any:
-        path = (self._root or resources.files("mockraft.schemas_json")) / self.kafka_version / file
-        return json.loads(path.read_text(encoding="utf-8"))
+        if self._root is not None:
+            return json.loads((self._root / self.kafka_version / file).read_bytes())
+        data = pkgutil.get_data("mockraft.schemas_json", f"{self.kafka_version}/{file}")
+        assert data is not None, "every loader of modules can read a package's files"
+        return json.loads(data)
 
     def __repr__(self) -> str:
         return f"<Kafka {self.name}>"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 FOLDERS = ("message", "metadata", "raft")
 """The folders of a release that hold specs."""
@@ -38,6 +39,8 @@ def read(root: Traversable, version: str) -> dict[str, str]:
 
 def _over(folder: Traversable, newer: Mapping[str, str]) -> dict[str, str]:
     """Return the specs of the release in a folder, given those of the next newer one."""
+    import tomllib  # not with the module, which every controller imports
+
     source = folder / SOURCE_FILE
     absent = tomllib.loads(source.read_text(encoding="utf-8")).get("absent", ()) if source.is_file() else ()
     texts = {path: text for path, text in newer.items() if path not in absent} | own_files(folder)
@@ -58,6 +61,8 @@ def own_files(folder: Traversable) -> dict[str, str]:
 @cache
 def shipped(version: str) -> Mapping[str, str]:
     """Return the specs of a supported release by path. A spec that a newer release shares is the same object."""
+    from importlib import resources
+
     root = resources.files("mockraft.schemas_json")
     newer = [each for each in versions(root) if sort_key(each) > sort_key(version)]
     return _over(root / version, shipped(newer[-1]) if newer else {})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.releases import DEFAULT, release
+from mockraft.server import security_options
 from mockraft.server.options import INT_MAX, PORT_MAX, check_type, option, row_of
 from mockraft.server.rules import Rule
 
@@ -13,11 +14,9 @@ if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet
     from mockraft.server.controller.settings.offers import Range
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
+    from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.overlay import Overlay
-
-from mockraft.server import security_options
-from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.scram import ScramUser
+    from mockraft.wire.scram import ScramUser
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 """Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
@@ -216,8 +215,8 @@ class ControllerConfig:
         (), "Security", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; several separated by commas."
     )
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    scram_users: tuple[ScramUser, ...] = ()
-    client_security: ClientSecurity | None = None
+    scram_users: "tuple[ScramUser, ...]" = ()
+    client_security: "ClientSecurity | None" = None
     sasl_server_max_receive_size: int = option(524_288)
     connections_max_reauth_ms: int = option(
         0, "Security", "A SASL connection must authenticate again within so long; 0 is never.", lowest=0
@@ -293,10 +292,12 @@ class ControllerConfig:
         return frozenset(user for user in users if user)
 
     @property
-    def own_client_security(self) -> ClientSecurity | None:
+    def own_client_security(self) -> "ClientSecurity | None":
         """Security of connections to other controllers; None: PLAINTEXT, or SASL without configured credentials."""
         if self.client_security is not None or self.security_protocol != "SSL":
             return self.client_security
+        from mockraft.wire.client_security import ClientSecurity
+
         return ClientSecurity("SSL", self.ssl_truststore_file, self.ssl_certificate_file, self.ssl_key_file)
 
     @property
@@ -382,10 +383,8 @@ class ControllerConfig:
         if self.initial_controllers and not all(known):
             raise ValueError(f"initial_controllers={self.initial_controllers!r}: each needs its :DIRECTORY_ID")
         if self.controller_quorum_voters and any(known):
-            raise ValueError(
-                f"controller_quorum_voters={self.controller_quorum_voters!r}: directory ids belong into"
-                " initial_controllers"
-            )
+            about = "directory ids belong into initial_controllers"
+            raise ValueError(f"controller_quorum_voters={self.controller_quorum_voters!r}: {about}")
         if self.kraft_version == 1 and self.controller_quorum_voters:
             raise ValueError("kraft_version=1: controller_quorum_voters are voters at kraft.version 0")
         if self.kraft_version == 0 and self.initial_controllers:

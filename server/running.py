@@ -19,11 +19,12 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.journal import Journal
+from mockraft.server.listening import bind
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.security_options import uses_tls
 from mockraft.server.stubs.script import Script
-from mockraft.server.tcp import TcpListener, bind
+from mockraft.server.tcp import TcpListener
 from mockraft.server.tls import server_context
 
 GRACEFUL_SHUTDOWN_S = 1.0
@@ -200,16 +201,6 @@ def event_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-def random_cluster_id(rng: random.Random) -> str:
-    """Return a new cluster id: a Kafka uuid that does not begin with a dash (Uuid.randomUuid)."""
-    import base64
-
-    while True:
-        text = base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
 
 
 def advertised_host(config: ControllerConfig) -> str | None:

@@ -21,10 +21,10 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.journal import Journal
+from mockraft.server.listening import bind
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
 from mockraft.server.stubs.script import Script
-from mockraft.server.tcp import bind
 from mockraft.wire import uuids
 
 PATIENCE_S = 20.0

@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.distinguished_name import PrincipalMapper
-from mockraft.wire.sasl import PLAIN
-from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
-
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
+    from mockraft.wire.scram import ScramUser
 
 SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Kafka's numbers by name (SecurityProtocol)."""
 
 SSL_CLIENT_AUTH: Final = ("none", "requested", "required")
 SCRAM_METADATA_VERSION_MIN: Final = 11
-MECHANISMS: Final = (PLAIN, *HASHES)
+DEFAULT_MAPPING: Final = "DEFAULT"
 
 
 def uses_tls(security_protocol: str) -> bool:
@@ -36,11 +33,12 @@ def check(config: ControllerConfig) -> None:
     protocol = config.security_protocol
     _one_of("security_protocol", protocol, tuple(SECURITY_PROTOCOLS))
     _one_of("ssl_client_auth", config.ssl_client_auth, SSL_CLIENT_AUTH)
-    PrincipalMapper(config.ssl_principal_mapping_rules)
-    for mechanism in config.sasl_enabled_mechanisms:
-        _one_of("sasl_enabled_mechanisms", mechanism, MECHANISMS)
-    if uses_sasl(protocol) and not config.sasl_enabled_mechanisms:
-        raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
+    if config.ssl_principal_mapping_rules != DEFAULT_MAPPING:
+        from mockraft.server.distinguished_name import PrincipalMapper
+
+        PrincipalMapper(config.ssl_principal_mapping_rules)
+    if uses_sasl(protocol) or config.sasl_enabled_mechanisms:
+        _check_mechanisms(config)
     if uses_tls(protocol):
         _check_files(config)
     if config.scram_users and config.metadata_version < SCRAM_METADATA_VERSION_MIN:
@@ -49,6 +47,18 @@ def check(config: ControllerConfig) -> None:
         _check_scram_user(user)
     if "" in config.plain_users or "" in config.plain_users.values():
         raise ValueError("plain_users: neither a name nor a password may be empty")
+
+
+def _check_mechanisms(config: ControllerConfig) -> None:
+    from mockraft.wire.sasl import PLAIN  # imported where SASL is used: hashlib takes a while
+    from mockraft.wire.scram import HASHES
+
+    mechanisms = (PLAIN, *HASHES)
+    for mechanism in config.sasl_enabled_mechanisms:
+        _one_of("sasl_enabled_mechanisms", mechanism, mechanisms)
+    if not config.sasl_enabled_mechanisms:
+        needed = f"sasl_enabled_mechanisms: {', '.join(mechanisms)}"
+        raise ValueError(f"security_protocol={config.security_protocol} needs {needed}")
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -75,6 +85,8 @@ def _check_files(config: ControllerConfig) -> None:
 
 
 def _check_scram_user(user: ScramUser) -> None:
+    from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN
+
     _one_of("scram_users: mechanism", user.mechanism, tuple(HASHES))
     if not user.name or not user.password:
         raise ValueError("scram_users: neither a name nor a password may be empty")

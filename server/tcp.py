@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
+from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node
 from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
@@ -20,7 +21,6 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.server.quorum_connections import QuorumConnections
 
-BACKLOG = 1024
 ACCEPT_ITERATIONS = 4
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
@@ -267,18 +267,3 @@ class TcpListener:
         if now_ms >= self._faults.next_ms:
             self._faults.tick(now_ms)
         self.perform(self.node.tick(now_ms), now_ms)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the first address of `host`; OSError if the port is in use. Port 0: any free one."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, protocol)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound

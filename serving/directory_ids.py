@@ -1,4 +1,7 @@
-"""Ids of log directories: reserved ids, order and generation (Kafka's `DirectoryId` and `Uuid`, KIP-858)."""
+"""Ids of log directories: reserved ids, order and generation (Kafka's `DirectoryId` and `Uuid`, KIP-858).
+
+And generated cluster ids.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,14 @@ def draw_uuid(rng: random.Random) -> bytes:
         drawn[8] = drawn[8] & 0x3F | 0x80
         if not text_of(bytes(drawn)).startswith("-"):
             return bytes(drawn)
+
+
+def draw_cluster_id(rng: random.Random) -> str:
+    """Return a new cluster id: a Kafka uuid that does not begin with a dash (Uuid.randomUuid)."""
+    while True:
+        text = text_of(rng.randbytes(16))
+        if not text.startswith("-"):
+            return text
 
 
 def in_java_order(directory_ids: Iterable[bytes]) -> list[bytes]:

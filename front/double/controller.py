@@ -25,8 +25,9 @@ from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.options import check_type
-from mockraft.server.running import RunningController, random_cluster_id
+from mockraft.server.running import RunningController
 from mockraft.server.stubs.stub import Stub
+from mockraft.serving.directory_ids import draw_cluster_id
 from mockraft.wire import messages
 from mockraft.wire.names import did_you_mean
 
@@ -88,7 +89,7 @@ def configured(
         found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
         if state is not None:
             found = found or read_state(Path(state)).cluster_id
-        config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(rng))
+        config = ControllerConfig(port=0, cluster_id=found or draw_cluster_id(rng))
     known = [field.name for field in dataclasses.fields(ControllerConfig)]
     for name in options.keys() - known:
         raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")

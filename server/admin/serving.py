@@ -11,7 +11,7 @@ from mockraft.server.admin.connections import protocol_of
 from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
-from mockraft.server.tcp import bind
+from mockraft.server.listening import bind
 
 GRACE_S = 1
 """Time for answers in progress once the API stops."""

@@ -11,8 +11,9 @@ from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.clock import RealClock, VirtualClock
 from mockraft.server.config import ControllerConfig
+from mockraft.server.listening import bind
 from mockraft.server.node import Node
-from mockraft.server.tcp import TcpListener, bind
+from mockraft.server.tcp import TcpListener
 from mockraft.serving.parked import Parked
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request

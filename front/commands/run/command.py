@@ -105,12 +105,13 @@ async def _run(options: Options, rng: random.Random) -> int:
 async def _start_controller(options: Options, rng: random.Random) -> RunningController:
     """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
     from mockraft.server.config import ControllerConfig
-    from mockraft.server.running import RunningController, random_cluster_id
+    from mockraft.server.running import RunningController
+    from mockraft.serving.directory_ids import draw_cluster_id
 
     config = ControllerConfig(
         host=options.host,
         port=DEFAULT_PORT if options.port is None else options.port,
-        cluster_id=random_cluster_id(rng),
+        cluster_id=draw_cluster_id(rng),
         session_timeout_ms=options.session_timeout_ms,
     )
     try:

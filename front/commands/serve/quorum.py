@@ -10,6 +10,7 @@ from mockraft.server.options import PORT_MAX
 
 if TYPE_CHECKING:
     import random
+    import socket
     from collections.abc import Mapping
 
     from mockraft.server.clock import Clock
@@ -51,15 +52,18 @@ async def start(
     rng: random.Random,
     script: Script | None = None,
     clock: Clock | None = None,
+    listening: socket.socket | None = None,
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
     """Start the controllers; return what runs and its nodes by id. A quorum has a leader by then.
+
+    `listening` is the socket of a single controller.
 
     Raises what RunningController.start and RunningQuorum.start raise.
     """
     if controllers == 1:
         from mockraft.server.running import RunningController
 
-        running = await RunningController.start(config, clock, rng, script=script)
+        running = await RunningController.start(config, clock, rng, listening, script)
         return running, {config.node_id: running}
     from mockraft.server.running_quorum import RunningQuorum
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.commands.serve.options import OPTIONS, OptionError, blaming
 
 if TYPE_CHECKING:
+    from mockraft.releases import Release
     from mockraft.server.config import ControllerConfig
 
 _log = logging.getLogger("mockraft.serve")
@@ -19,7 +20,6 @@ _log = logging.getLogger("mockraft.serve")
 def checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
     from mockraft.releases import DEFAULT, release
-    from mockraft.server import server_properties
     from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
     from mockraft.server.controller.settings.offers import read_ranges
 
@@ -27,15 +27,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         raise OptionError("it is the same as --release; give one of them", "--as-version")
     with blaming("--as-version" if options["as_version"] else "--release"):
         chosen = release(options["release"] or options["as_version"] or DEFAULT)
-    with blaming("--server-property"):
-        given = dict(map(_property, options["server_property"] or ()))
-        own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
-        # As on the command line, where lists are text.
-        own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
-        for name, value in own.items():
-            if name in options["given"] and options[name] != value:
-                key, flag = server_properties.property_of(name), OPTIONS[name].flag
-                raise ValueError(f"{key}={given[key]} contradicts {flag} {options[name]}; give one of them")
+    own, others = _properties(options, chosen) if options["server_property"] else ({}, {})
     unstable, level = (options | own)["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
         if options["metadata_version"]:
@@ -53,6 +45,22 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         "api_versions": ranges,
         "server_properties": others,
     }
+
+
+def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what --server-property sets: options by name, and properties without one."""
+    from mockraft.server import server_properties
+
+    with blaming("--server-property"):
+        given = dict(map(_property, options["server_property"]))
+        own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
+        # As on the command line, where lists are text.
+        own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
+        for name, value in own.items():
+            if name in options["given"] and options[name] != value:
+                key, flag = server_properties.property_of(name), OPTIONS[name].flag
+                raise ValueError(f"{key}={given[key]} contradicts {flag} {options[name]}; give one of them")
+    return own, others
 
 
 def log_lower_level(level: int | None, config: ControllerConfig) -> None:

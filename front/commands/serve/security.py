@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve.options import SECRETS, OptionError
-from mockraft.wire.client_security import read_properties
-from mockraft.wire.scram import ScramUser
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
+    from mockraft.wire.client_security import ClientSecurity
+    from mockraft.wire.scram import ScramUser
 
 _ADD_SCRAM = re.compile(r"(?P<mechanism>[^=]+)=\[(?P<components>.*)\]")
 
@@ -34,16 +34,23 @@ def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "sasl_enabled_mechanisms": tuple(name.strip() for name in mechanisms.split(",") if name.strip()),
         "plain_users": users,
         "scram_users": scram_users(options["scram_users_file"]),
-        "client_security": client_config and read_properties(client_config),
+        "client_security": _client_security(client_config),
     }
+
+
+def _client_security(path: Path | None) -> ClientSecurity | None:
+    if path is None:
+        return None
+    from mockraft.wire.client_security import read_properties
+
+    return read_properties(path)
 
 
 def lacks_users(config: ControllerConfig) -> bool:
     """Return True if clients may log in with PLAIN, but no user can."""
     from mockraft.server.security_options import uses_sasl
-    from mockraft.wire.sasl import PLAIN
 
-    return uses_sasl(config.security_protocol) and PLAIN in config.sasl_enabled_mechanisms and not config.plain_users
+    return uses_sasl(config.security_protocol) and "PLAIN" in config.sasl_enabled_mechanisms and not config.plain_users
 
 
 def secrets_of(options: Mapping[str, Any]) -> dict[str, str]:

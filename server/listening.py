@@ -1,0 +1,23 @@
+"""Bound sockets of listeners, without what serves them: `mockraft serve` listens before that is imported."""
+
+from __future__ import annotations
+
+import socket
+
+BACKLOG = 1024
+"""Connections that wait until they are accepted."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the first address of `host`; OSError if the port is in use. Port 0: any free one."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
