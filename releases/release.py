@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft import schemas_json
 from mockraft.releases import specs
 from mockraft.releases.behaviour import Behaviour
 
@@ -162,7 +163,7 @@ class Release:
     def _read(self, file: str) -> Any:
         if self._root is not None:
             return json.loads((self._root / self.kafka_version / file).read_bytes())
-        data = pkgutil.get_data("mockraft.schemas_json", f"{self.kafka_version}/{file}")
+        data = pkgutil.get_data(schemas_json.__name__, f"{self.kafka_version}/{file}")
         assert data is not None, "every loader of modules can read a package's files"
         return json.loads(data)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.server.apis.authorization import check_cluster_operation
@@ -31,7 +32,8 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
     request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have
-    `ControllerConfig.bulk_elements_max` elements. `repeats`: when a response may be sent again.
+    `ControllerConfig.bulk_elements_max` elements. `repeats`: when a response may be sent again. `module` is the one to
+    import if this is `later`.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -43,6 +45,23 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     validate: Callable[[RequestT], None] | None = None
     is_bulk: bool = False
     repeats: RepeatRule | None = None
+    module: str = field(default="", repr=False, compare=False)
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Return the value of a field that is not set, and keep it: the one of `API` in the module."""
+            if name == "module" or not self.module:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = getattr(import_module(self.module).API, name)
+            object.__setattr__(self, name, value)
+            return value
+
+    def in_versions(self, lowest: int, highest: int) -> AnyApi:
+        """Return this API with other versions."""
+        if self.module:
+            return later(self.module, min_version=lowest, max_version=highest)
+        return replace(self, min_version=lowest, max_version=highest)
 
     def elements_max(self, config: ControllerConfig) -> int:
         """Return the maximum number of elements in a request."""
@@ -51,6 +70,15 @@ class Api(serving_api.Api[RequestT, ResponseT]):
 
 AnyApi: TypeAlias = Api[Any, Any]
 """An API from the table by API key. An overlay's classes replace Kafka's there, so its classes are not known."""
+
+
+def later(module: str, **known: int) -> AnyApi:
+    """Return the `API` of a module that is imported when one of its fields is used, other than the `known` ones."""
+    api: AnyApi = object.__new__(Api)
+    for name, value in {"module": module, **known}.items():
+        object.__setattr__(api, name, value)
+    return api
+
 
 Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Controller], Result]"
 

@@ -27,7 +27,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
     """Return the APIs and features of this controller, or an error for an invalid request."""
     own = ctx.apis[API.api_key]
     if not own.min_version <= ctx.api_version <= own.max_version:
-        return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
+        return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(API.api_key, own)])
     if not is_valid(request, ctx.api_version):
         return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
     finalized = tuple((controller.image.features | {KRAFT_VERSION: controller.log.kraft_version}).items())
@@ -42,7 +42,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
 
 def _listed(ctx: RequestContext, controller: Controller) -> list[ApiVersion]:
     """Return the offered APIs in order; before 4.0 also the one that Kafka lists and no controller handles."""
-    listed = [_versions(api) for api in ctx.apis.values()]
+    listed = [_versions(api_key, api) for api_key, api in ctx.apis.items()]
     never_handled = controller.release.api_versions.get(_CONTROLLED_SHUTDOWN)
     if never_handled is not None:
         low, high = never_handled
@@ -82,8 +82,8 @@ class _Offer(ApiVersionsResponse):
         return written
 
 
-def _versions(api: AnyApi) -> ApiVersion:
-    return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
+def _versions(api_key: int, api: AnyApi) -> ApiVersion:
+    return ApiVersion(api_key=api_key, min_version=api.min_version, max_version=api.max_version)
 
 
 def _subject(request: ApiVersionsRequest, controller: Controller) -> tuple[()]:

@@ -7,7 +7,6 @@ that release does; a request in it closes the connection, with the reason in the
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi
@@ -30,7 +29,7 @@ def offered(apis: Mapping[int, AnyApi], offer: Offer, proposed: Container[int] =
         own = api.versions if api_key in proposed else offer.release.api_versions.get(api_key)
         found = offer.ranges.get(api_key, own)
         if found is not None:
-            table[api_key] = replace(api, min_version=found[0], max_version=found[1])
+            table[api_key] = api.in_versions(*found)
     return table
 
 

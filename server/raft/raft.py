@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.log.state_file import begin_with, read_state
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import VoterSet
 from mockraft.server.raft import answers, messages, voter_changes
@@ -67,11 +66,15 @@ class Raft(Quorum):
         A new log begins with `config.initial_state`. `config` must name the port that brokers connect to, for it goes
         into the log. DataDirError when the data dir cannot be used; OSError, ValueError for the state's file.
         """
-        saved = None if config.initial_state is None else read_state(config.initial_state)
+        saved = None
+        if config.initial_state is not None:
+            from mockraft.server.controller.log import state_file
+
+            saved = state_file.read_state(config.initial_state)
         log = MetadataLog.open(config, now_ms, rng)
         try:
             if saved is not None and log.end_offset == 0:
-                begin_with(log, saved, now_ms)
+                state_file.begin_with(log, saved, now_ms)
             return cls(config, log, rng, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()

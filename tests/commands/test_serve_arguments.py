@@ -110,27 +110,6 @@ def test_almost_named_variables_are_reported(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
-def test_start_imports_no_module_of_stubs_faults_or_typer() -> None:
-    code = """
-import sys
-from mockraft import cli
-from mockraft.commands.serve import command, stubs
-from mockraft.server import double, running
-assert arguments.read(["--port", "0"])
-assert stubs.stub_file(None) is None
-print(*sys.modules)
-"""
-    command = [sys.executable, "-c", f"from mockraft.commands.serve import arguments{code}"]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-
-    ours = ("mockraft.server.scripted", "mockraft.server.stubs.stub", "mockraft.server.state")
-    late = (*ours, "pydantic", "typer", "click")
-    assert {name for name in loaded if name.startswith(late) or ".stubs.faults." in name} == {
-        "mockraft.server.stubs.faults.registry",
-        "mockraft.server.stubs.stub_list",
-    }
-
-
 def by_typer(arguments: list[str]) -> dict[str, Any]:
     """Return the options that Typer reads."""
     given: list[dict[str, Any]] = []

@@ -14,14 +14,14 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from crc32c import crc32c
-from mockraft.wire import messages, metadata_log_frame, record_batch, schema_files
+from mockraft.wire import messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message, Struct, field_names
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.response_header import ResponseHeader
+from mockraft.wire.record_batch import crc32c
 from mockraft.wire.redaction.masks import HIDDEN, asterisks, mask
 from mockraft.wire.redaction.secret_fields import (
     CONFIGS,
@@ -32,11 +32,11 @@ from mockraft.wire.redaction.secret_fields import (
     may_hold_records,
     secret_fields,
 )
-from mockraft.wire.schema_files import StructSpec
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
     from mockraft.wire.message import MessageLookup
+    from mockraft.wire.schema_files import StructSpec
 
 S = TypeVar("S", bound=Struct)
 
@@ -133,6 +133,8 @@ def masked_batches(data: bytes) -> bytes:
 
 @cache
 def _may_hold_secrets(cls: type) -> bool:
+    from mockraft.wire import schema_files  # first needed when something is shown
+
     return cls.__name__ in _ENCLOSING or _is_listed(schema_files.schema_of(cls).root)
 
 

@@ -96,7 +96,8 @@ async def _serve(
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
-        level = double.state.features().get(METADATA_VERSION)
+        newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
+        level = newest.image.features.get(METADATA_VERSION)
         release.log_lower_level(level, config)
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "

@@ -1,0 +1,70 @@
+import contextlib
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from mockraft.double.process import MockraftController
+from mockraft.kafka.child_process import wait_until
+from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+
+from ..commands.cli import DEADLINE_S
+
+
+def test_listens_before_the_controller_is_imported() -> None:
+    code = """
+import socket, sys, types
+from mockraft.commands.serve import arguments, command
+late = {"asyncio", "ssl", "mockraft.server.controller.controller", "mockraft.server.node"}
+def serve(config, rng, options, listening):
+    with socket.create_connection(listening.getsockname()):
+        print(config.port, late & set(sys.modules))
+    return 0
+sys.modules["mockraft.commands.serve.process"] = types.SimpleNamespace(serve=serve)
+command.run(arguments.read(["--port", "0"]))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "0 set()\n"
+
+
+def test_start_imports_no_module_of_stubs_faults_or_typer() -> None:
+    code = """
+import sys
+from mockraft import cli
+from mockraft.commands.serve import command, stubs
+from mockraft.server import double, running
+assert arguments.read(["--port", "0"])
+assert stubs.stub_file(None) is None
+print(*sys.modules)
+"""
+    command = [sys.executable, "-c", f"from mockraft.commands.serve import arguments{code}"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    ours = ("mockraft.server.scripted", "mockraft.server.stubs.stub", "mockraft.server.state")
+    late = (*ours, "pydantic", "typer", "click")
+    assert {name for name in loaded if name.startswith("mockraft.server.apis.create_")} == set()
+    assert {name for name in loaded if name.startswith(late) or ".stubs.faults." in name} == {
+        "mockraft.server.stubs.faults.registry",
+        "mockraft.server.stubs.stub_list",
+    }
+
+
+def test_answers_a_client_that_connects_while_it_starts(tmp_path: Path) -> None:
+    controller = MockraftController(tmp_path, "MkU3OEVBNTcwNTJENDM2Qk")
+
+    def connected() -> socket.socket | None:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((controller.host, controller.port), timeout=DEADLINE_S)
+        return None
+
+    controller.start()
+    try:
+        with wait_until(connected, DEADLINE_S, "a listening controller") as early:
+            early.sendall(write_request(ApiVersionsRequest(), 0, 7, "early"))
+            reader = FrameReader()
+            while not (frames := reader.receive_data(early.recv(1 << 16))):
+                pass
+        assert read_response(frames[0], ApiVersionsRequest.api_key, 0).error_code == 0
+    finally:
+        controller.stop()
