@@ -13,13 +13,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mockraft.kafka.jars import KAFKA_VERSION
 from watched_processes import kill_children
 
 OURS, THEIRS = "mockraft", f"Kafka {KAFKA_VERSION}'s controller"
 SPREAD_MAX = 0.2
+T = TypeVar("T")
 Cell = str | int | float
 Curves = dict[str, dict[int, float]]
 """Name of a curve → size → cost."""
@@ -223,9 +224,9 @@ def show(result: Result, options: argparse.Namespace) -> None:
     print(result.to_json() if options.json else result.section(Path(sys.argv[0]).stem))
 
 
-def in_turns(kinds: Sequence[str], measure: Callable[[str, Path], float], rounds: int) -> dict[str, list[float]]:
+def in_turns(kinds: Sequence[str], measure: Callable[[str, Path], T], rounds: int) -> dict[str, list[T]]:
     """Measure the kinds in alternating order, each time in a new folder, so that none always finds warmer caches."""
-    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    taken: dict[str, list[T]] = {kind: [] for kind in kinds}
     for number in range(rounds):
         for kind in kinds if number % 2 else reversed(kinds):
             with tempfile.TemporaryDirectory() as folder:
