@@ -91,7 +91,7 @@ docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs $(or $(ARGS),build) --strict
 
 dist: .venv/ready  ## a release in build/dist, the same bytes each time: packages, site, SBOM, image (BASE=python:3.13-slim)
-	@.venv/bin/python -c 'import cyclonedx_py, mkdocs, mkdocstrings, twine' 2>/dev/null || $(PIP) --group dist --group docs
+	@.venv/bin/python -c 'import auditwheel, cyclonedx_py, mkdocs, mkdocstrings, twine' 2>/dev/null || $(PIP) --group dist --group docs
 	@.venv/bin/python -m tests.artefacts $(if $(BASE),--base $(BASE)) $(ARGS)
 
 version:  ## writes the version of pyproject.toml into the other files that have it

@@ -29,7 +29,8 @@ PARTS: dict[str, Callable[[Build], None]] = {
 }
 EPILOG = """\
 parts (all, if none is named):
-  packages   wheels and sdists of mockraft and pytest-mockraft, checked by twine
+  packages   wheels and sdists of mockraft, pytest-mockraft and mockraft-speed, checked by twine; mockraft-speed has a
+             wheel for each Python from 3.11 that is at hand, for manylinux if auditwheel finds that it is one
   site       the documentation
   sbom       what the wheel and its extras need (CycloneDX JSON)
   image      the container image; needs a Docker engine (root starts dockerd if none answers), and BASE is its base

@@ -50,6 +50,7 @@ class Build:
         """
         settings = {
             "SOURCE_DATE_EPOCH": str(self.epoch_s),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "TZ": "UTC",
             "LC_ALL": "C.UTF-8",
             "PYTHONHASHSEED": "0",

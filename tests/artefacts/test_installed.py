@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from ..budgets import soak
 from .conftest import ROOT, run
+from .packages import pythons_at_hand
 from .version import version
 
 CONTROLLER = """
@@ -19,6 +21,7 @@ from mockraft import BrokerState, Controller
 with Controller.sync(brokers=1) as controller:
     print(controller.brokers[1].state is BrokerState.RUNNING)
 """
+THIS_PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 CAPTURE = str(ROOT / "tests/captures/controller-4.3.1.pcap")
 PROGRAMS = {
     "admin": """
@@ -94,7 +97,7 @@ def test_package_works_in_an_empty_environment(
     run(sys.executable, "-m", "uv", "pip", "check", "--python", programs / "python", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("ending", [".whl", ".tar.gz"])
+@pytest.mark.parametrize("ending", [f"-{THIS_PYTHON}-manylinux*.whl", ".tar.gz"])
 def test_accelerator_works_in_an_empty_environment(
     ending: str, packages: Path, environment: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -102,6 +105,17 @@ def test_accelerator_works_in_an_empty_environment(
     assert run(programs / "python", "-c", PROGRAMS["speed"], cwd=tmp_path) == "speed\n"
     assert run(programs / "mockraft", "--version", cwd=tmp_path).endswith(", codec speed\n")
     assert run(programs / "mockraft", "--version", cwd=tmp_path, MOCKRAFT_CODEC="pure").endswith(", codec pure\n")
+
+
+def test_accelerator_has_a_wheel_for_each_python_at_hand(packages: Path, tmp_path: Path) -> None:
+    pythons = pythons_at_hand(ROOT / "speed")
+    assert len([*packages.glob("mockraft_speed-*-manylinux*.whl")]) == len(pythons)
+    for number, python in pythons.items():
+        tag = f"cp{number.replace('.', '')}"
+        with zipfile.ZipFile(only(packages, f"mockraft_speed-*-{tag}-{tag}-manylinux*.whl")) as wheel:
+            wheel.extractall(tmp_path / number)
+        imported = "import mockraft_speed._codec; print(mockraft_speed.__version__)"
+        assert run(python, "-c", imported, cwd=tmp_path / number) == f"{version()}\n"
 
 
 @soak
