@@ -2,18 +2,21 @@
 
     python benchmarks/steps.py [--write]
 
-Each step of the node is called again and again on its own, in this process. The kernel's share is that of a server in
-C that sends 20 fixed bytes, and the event loop's is what one in Python on the same loop takes more. `--write` replaces
-the tables of docs/explanation/where-time-goes.md.
+Each step of the node is called again and again on its own, in a process for each path of the codec. The kernel's share
+is that of a server in C that sends 20 fixed bytes, and the event loop's is what one in Python on the same loop takes
+more. `--write` replaces the tables of docs/explanation/where-time-goes.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import platform
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,7 +28,7 @@ from typing import Any, cast
 
 import contenders
 import load
-from contenders import PURE, SESSION_TIMEOUT_MS, address, brokers_up, heartbeat
+from contenders import PURE, SESSION_TIMEOUT_MS, SPEED, address, brokers_up, heartbeat
 from growth import World
 from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
@@ -38,10 +41,11 @@ from mockraft.wire.connection import parse_request, read_request_body, write_req
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "where-time-goes.md"
 ROUNDS, CALLS = 60, 2_000
 CONNECTIONS = 100
+KINDS = (PURE, SPEED)
 SECONDS = 1.0
 TURNS = 5
 BEGIN, END = "<!-- from here on: benchmarks/steps.py --write -->", "<!-- up to here -->"
-TITLES = {"short": "A heartbeat that changes nothing", "long": "Any other request, here the same heartbeat"}
+TITLES = {"short": "A heartbeat that repeats", "long": "Any other request, here the same heartbeat"}
 
 
 class Echo(asyncio.Protocol):
@@ -108,14 +112,13 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     written, version = responses.written(api, request, body, ctx, response)
     node.step(1, data, now_ms)
     assert node.repeats.answer(1, data, clock.now_us()) == written
-    header = (request.api_key, request.api_version, request.correlation_id, request.client_id)
+    rule = api.repeats
+    assert rule is not None
+    assert rule.record is not None
+    state, record, subject, offset = rule.state, rule.record, (1, world.epochs[1]), body.current_metadata_offset
 
     def remember() -> None:
         node.repeats.remember(api, request, body, ctx, Send(1, written))
-
-    def touch() -> None:
-        controller.sessions.touch(1, world.epochs[1], now_ms)
-        controller.heartbeats.touch(1, False, body.current_metadata_offset)
 
     listener.loop = event_loop()
     protocol = listener.accept()
@@ -124,17 +127,17 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     node._connections[protocol.connection_id] = connection
     now_us = clock.now_us()
     whole_short = cost_us(lambda: protocol.data_received(data))
-    contact = cost_us(touch)
-    journal = cost_us(lambda: responses.note_at_once(connection, api, header, frame, written, now_us))
-    steady = cost_us(lambda: node.repeats.answer(1, data, now_us))
+    depends = cost_us(lambda: state(controller, subject, offset))
+    contact = cost_us(lambda: record(controller, subject, offset, now_ms))
+    repeated = cost_us(lambda: node.repeats.answer(1, data, now_us))
     handle = cost_us(lambda: api.handle(body, ctx, controller))
     dispatch = cost_us(lambda: answer(api, body, ctx, controller))
     read = cost_us(lambda: read_request_body(request, api.request, 1 << 16))
     short = [
-        ("protocol and listener: faults, idle time, hand over, send", whole_short - steady),
-        ("compare request and state with the last heartbeat, make the response", steady - contact - journal),
+        ("protocol and listener: faults, idle time, hand over, send", whole_short - repeated),
+        ("find the request, make the response and the journal's entry", repeated - depends - contact),
+        ("return the state that the response depends on", depends),
         ("record contact and offset", contact),
-        ("journal, counts, and the time taken", journal),
     ]
     long = [
         ("split frames", cost_us(lambda: connection.reader.receive_data(data))),
@@ -148,7 +151,7 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
             "journal, counts, and the time taken",
             cost_us(lambda: responses.note(connection, request, ctx, now_ms, written, version, "controller")),
         ),
-        ("remember the heartbeat for the short way", cost_us(remember)),
+        ("remember the request for the short way", cost_us(remember)),
         ("find what is due next, and keep the timer", cost_us(lambda: listener.perform((), now_ms))),
     ]
     whole = cost_us(lambda: node.step(1, data, now_ms))
@@ -158,25 +161,33 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     return {"short": short, "long": long}
 
 
+def steps_of(kind: str) -> dict[str, list[tuple[str, float]]]:
+    """Return the steps on one path of the codec, measured in a process of its own."""
+    with contenders.codec(kind):
+        found = subprocess.run([sys.executable, __file__, "--node"], stdout=subprocess.PIPE, check=True).stdout
+    steps: dict[str, list[tuple[str, float]]] = json.loads(found)
+    return steps
+
+
 def socket_costs() -> dict[str, float]:
     """Return the least CPU microseconds for one answer of each server, all in one run, in turns."""
     frames = [write_request(heartbeat(each, 1), 2, each, str(each)) for each in range(1, CONNECTIONS + 1)]
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=echo, args=(theirs,), daemon=True)
     with tempfile.TemporaryDirectory() as folder, load.echo(load.HEARTBEAT_ANSWER_BYTES) as (c_address, c_pid):
-        controller = contenders.controller(PURE, Path(folder), SESSION_TIMEOUT_MS)
+        controllers = {kind: contenders.controller(kind, Path(folder), SESSION_TIMEOUT_MS) for kind in KINDS}
         try:
             server.start()
-            controller.start()
-            controller.wait_until_running()
-            with closing(load.TimedConnection(address(controller))) as connection:
-                epochs = brokers_up(connection, controller.cluster_id, CONNECTIONS)
-            beats = [write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()]
-            servers = {
-                "C": (c_address, c_pid, frames),
-                "event loop": (("127.0.0.1", ours.recv()), server.pid or 0, frames),
-                "controller": (address(controller), controller.pid, beats),
-            }
+            servers = {"C": (c_address, c_pid, frames)}
+            servers["event loop"] = (("127.0.0.1", ours.recv()), server.pid or 0, frames)
+            for kind, controller in controllers.items():
+                with contenders.codec(kind):
+                    controller.start()
+                controller.wait_until_running()
+                with closing(load.TimedConnection(address(controller))) as connection:
+                    epochs = brokers_up(connection, controller.cluster_id, CONNECTIONS)
+                beats = [write_request(heartbeat(each, epoch), 2, each, str(each)) for each, epoch in epochs.items()]
+                servers[kind] = (address(controller), controller.pid, beats)
             found: dict[str, float] = {}
             for _ in range(TURNS):
                 for name, (where, pid, sent) in servers.items():
@@ -184,28 +195,33 @@ def socket_costs() -> dict[str, float]:
                     found[name] = min(found.get(name, measured.cpu_us), measured.cpu_us)
             return found
         finally:
-            controller.kill()
+            for controller in controllers.values():
+                controller.kill()
             server.kill()
 
 
 def tables() -> str:
     """Return the tables of the page."""
-    costs, steps = socket_costs(), node_steps()
-    whole, least = costs["controller"], costs["event loop"]
-    share = f"{100 * least / whole:.0f} %"
+    costs, steps = socket_costs(), {kind: steps_of(kind) for kind in KINDS}
+    least = costs["event loop"]
     around = [
         ("kernel: wait for events, receive, send", costs["C"]),
         ("event loop: find the connection, call the protocol, queue and write the response", least - costs["C"]),
     ]
     lines = []
     for name, title in TITLES.items():
-        rows = [*around, *steps[name]]
-        lines += [f"## {title}", "", "| step | µs |", "| --- | --- |"]
-        lines += [f"| {step} | {max(us, 0):.2f} |" for step, us in rows]
-        lines += [f"| **sum** | **{sum(us for _, us in rows):.1f}** |", ""]
+        lines += [f"## {title}", "", f"| step | {' | '.join(f'{kind}, µs' for kind in KINDS)} |", "| --- | --- | --- |"]
+        rows = [(step, [us] * len(KINDS)) for step, us in around]
+        rows += [
+            (same[0][0], [us for _, us in same]) for same in zip(*(steps[kind][name] for kind in KINDS), strict=True)
+        ]
+        lines += [f"| {step} | {' | '.join(f'{max(us, 0):.2f}' for us in found)} |" for step, found in rows]
+        sums = [sum(max(found[number], 0) for _, found in rows) for number in range(len(KINDS))]
+        lines += [f"| **sum** | {' | '.join(f'**{each:.1f}**' for each in sums)} |", ""]
+    wholes = " and ".join(f"{costs[kind]:.1f} µs ({kind})" for kind in KINDS)
     lines += [
-        f"The controller as a whole, on {CONNECTIONS} connections, takes {whole:.1f} µs for a heartbeat by the short "
-        f"way. A server of fixed bytes on the same event loop takes {least:.1f} µs, {share} of that.",
+        f"The controller as a whole, on {CONNECTIONS} connections, takes {wholes} for a heartbeat by the short way. A "
+        f"server of fixed bytes on the same event loop takes {least:.1f} µs, one in C {costs['C']:.1f} µs.",
         "",
         f"Measured {datetime.now(tz=UTC):%Y-%m-%d} with Python {platform.python_version()}.",
     ]
@@ -215,8 +231,13 @@ def tables() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"replace the tables of {PAGE.name}")
+    parser.add_argument("--node", action="store_true", help="print only the steps of the node, as JSON")
+    options = parser.parse_args()
+    if options.node:
+        print(json.dumps(node_steps()))
+        return
     found = tables()
-    if not parser.parse_args().write:
+    if not options.write:
         print(found)
         return
     before, _, rest = PAGE.read_text().partition(BEGIN)

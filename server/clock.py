@@ -7,6 +7,8 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Protocol
 
+from mockraft.wire import codec_path
+
 
 class Timer(Protocol):
     """A scheduled call that can be cancelled."""
@@ -33,6 +35,10 @@ class RealClock:
 
     def __init__(self) -> None:
         self._epoch_ns = time_ns() - monotonic_ns()
+        if codec_path.path == "speed":
+            from mockraft_speed import _repeats
+
+            self.now_us = _repeats.Microseconds(self._epoch_ns)  # type: ignore[method-assign]
 
     def now_ms(self) -> int:
         """Return the current time."""

@@ -13,7 +13,7 @@ from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
 from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node
-from mockraft.server.tcp_connections import TcpConnection, TlsConnection
+from mockraft.server.tcp_connections import TcpConnection, TlsConnection, new_connection
 from mockraft.server.toxic_links import ToxicLinks
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.message import Message
@@ -48,8 +48,8 @@ class TcpListener:
         self._is_performing = False
         self._turns: deque[TcpConnection] = deque()
         self._deferred_effects: deque[Iterable[Effect]] = deque()
-        self._faults = node.script.faults
-        self._links = ToxicLinks(self, self._faults)
+        self.faults = node.script.faults
+        self._links = ToxicLinks(self, self.faults)
         node.responses.now_us = clock.now_us
 
     async def start(self, bound: socket.socket) -> None:
@@ -58,14 +58,14 @@ class TcpListener:
         self._server = await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
         self._arm(self.clock.now_ms())
         self._sweep_idle()
-        self._faults.attach(self._links)
+        self.faults.attach(self._links)
         self.node.script.stubs.on_release.append(self._answer_released)
-        self.loop.call_soon(self._faults.begin, self.clock.now_ms())
+        self.loop.call_soon(self.faults.begin, self.clock.now_ms())
 
     async def stop(self) -> None:
         """Stop listening and close every connection; responses in progress are still written."""
         self._is_shut = True
-        self._faults.detach(self._links)
+        self.faults.detach(self._links)
         if self._answer_released in (callbacks := self.node.script.stubs.on_release):
             callbacks.remove(self._answer_released)
         if self._server is not None:
@@ -120,7 +120,7 @@ class TcpListener:
 
     def accept(self) -> TcpConnection:
         """Return the protocol of a new connection."""
-        return TcpConnection(self) if self.tls is None else TlsConnection(self, self.tls)
+        return new_connection(self) if self.tls is None else TlsConnection(self, self.tls)
 
     def connections(self) -> list[TcpConnection]:
         """Open connections, oldest first."""
@@ -143,11 +143,15 @@ class TcpListener:
     def received(self, connection: TcpConnection, data: bytes) -> None:
         """Pass bytes received on a connection to the node, and send what it responds."""
         now_us = self.clock.now_us()
-        if not (self._is_performing or self._faults.heeds_requests):
+        if not (self._is_performing or self.faults.heeds_requests):
             response = self.node.repeats.answer(connection.connection_id, data, now_us)
             if response is not None:  # nothing became due earlier
                 connection.send(response)
                 return
+        self.step(connection, data, now_us)
+
+    def step(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
+        """Pass bytes that do not go the short way to the node, and carry out its effects."""
         now_ms = now_us // 1_000
         self.perform(self.node.step(connection.connection_id, data, now_ms), now_ms)
 
@@ -170,7 +174,7 @@ class TcpListener:
 
     def _perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         connections = self._connections
-        if self._faults.heeds_requests:
+        if self.faults.heeds_requests:
             self._links.look_at_speakers(effects, now_ms)
         for effect in effects:
             connection = connections.get(effect.connection_id)
@@ -201,7 +205,7 @@ class TcpListener:
         self._connections[connection_id] = connection
         now_ms = self.clock.now_ms()
         self.perform(self.node.connected(connection_id, address, now_ms), now_ms)
-        if self._faults.toxics:
+        if self.faults.toxics:
             self._links.look(connection, now_ms)
         if self._is_shut:
             connection.transport.abort()
@@ -245,7 +249,7 @@ class TcpListener:
 
     def _arm(self, now_ms: int) -> None:
         """Schedule `tick` for the node's next deadline; a timer that is early enough stays."""
-        when_ms = min(self.node.next_tick_ms(now_ms), self._faults.next_ms)
+        when_ms = min(self.node.next_tick_ms(now_ms), self.faults.next_ms)
         if when_ms >= self._timer_ms:
             return
         if self._timer is not None:
@@ -264,6 +268,6 @@ class TcpListener:
         self._timer = None
         self._timer_ms = NEVER_MS
         now_ms = self.clock.now_ms()
-        if now_ms >= self._faults.next_ms:
-            self._faults.tick(now_ms)
+        if now_ms >= self.faults.next_ms:
+            self.faults.tick(now_ms)
         self.perform(self.node.tick(now_ms), now_ms)

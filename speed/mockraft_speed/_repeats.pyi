@@ -35,3 +35,23 @@ class ShortWay:
         classes: dict[str, type[Any]],
     ) -> None: ...
     def __call__(self, connection_id: int, data: bytes, now_us: int) -> bytes | None: ...
+
+class Microseconds:
+    """A callable that returns the time in microseconds; `epoch_ns` is that at the zero of the monotonic clock."""
+
+    def __init__(self, epoch_ns: int) -> None: ...
+    def __call__(self) -> int: ...
+
+class Receiver:
+    """The callable in place of `mockraft.server.tcp_connections.TcpConnection.data_received`."""
+
+    def __init__(
+        self,
+        connection: Any,
+        listener: Any,
+        faults: Any,
+        now_us: Callable[[], int],
+        time: Callable[[], float],
+        classes: dict[str, type[Any]],
+    ) -> None: ...
+    def __call__(self, data: bytes) -> None: ...

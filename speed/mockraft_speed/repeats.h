@@ -36,6 +36,24 @@ typedef struct {
 
 extern PyTypeObject *record_type, *ring_type;
 
+/* An attribute of Python objects, by the offset of its slot. */
+typedef struct {
+    const char *class, *name;
+    Py_ssize_t offset;
+} Slot;
+
+static inline PyObject **slot_of(PyObject *object, const Slot *slot)
+{
+    return (PyObject **)((char *)object + slot->offset);
+}
+
+/* Find the slots in `classes` (a dictionary by name); false with an exception set. */
+bool find_slots(Slot *slots, int count, PyObject *classes);
+
+/* Return whether an attribute is true; -1 with an exception set. */
+int is_true(PyObject *object, PyObject *name);
+
+bool prepare_receiver(PyObject *module); /* add its types; false with an exception set */
 bool prepare_ring(void); /* once, before the first ring; false with an exception set */
 
 /* Call `make` with what the record has; a new reference. */

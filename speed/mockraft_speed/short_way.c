@@ -10,23 +10,17 @@ enum { RULE_STATE = 2, RULE_RECORD, RULE_IGNORES_OFFSET, RULE_ITEMS }; /* items 
 
 static PyTypeObject *short_way_type;
 
-/* What ShortWay reads of Python objects, by the offset of its slot. */
-typedef struct {
-    const char *class, *name;
-    Py_ssize_t offset;
-} Slot;
-
+/* What ShortWay reads of Python objects. */
 enum {
     REMEMBERED_RULE, REMEMBERED_REPEATS,
     REPEAT_HEAD, REPEAT_TAIL, REPEAT_RESPONSE_HEAD, REPEAT_RESPONSE_TAIL, REPEAT_HEADER, REPEAT_SENDER, REPEAT_API,
     REPEAT_SUBJECT, REPEAT_STATE,
     CONNECTION_WAITING, CONNECTION_PARKED, CONNECTION_AUTHENTICATION, CONNECTION_READER, CONNECTION_BROKER_ID,
     CONNECTION_CLIENT_ID, CONNECTION_ID, CONNECTION_PRINCIPAL, CONNECTION_PEER_ADDRESS,
-    READER_PARTIAL, READER_FAILURE,
-    SLOTS
+    READER_PARTIAL, READER_FAILURE, SHORT_WAY_SLOTS
 };
 
-static Slot slots[SLOTS] = {
+static Slot slots[] = {
     {"Remembered", "rule"}, {"Remembered", "repeats"},
     {"Repeat", "head"}, {"Repeat", "tail"}, {"Repeat", "response_head"}, {"Repeat", "response_tail"},
     {"Repeat", "header"}, {"Repeat", "sender"}, {"Repeat", "api"}, {"Repeat", "subject"}, {"Repeat", "state"},
@@ -36,10 +30,9 @@ static Slot slots[SLOTS] = {
     {"FrameReader", "_partial"}, {"FrameReader", "failure"},
 };
 
-/* Find the slots in `classes` (a dictionary by name); false with an exception set. */
-static bool find_slots(PyObject *classes)
+bool find_slots(Slot *slots, int count, PyObject *classes)
 {
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < count; i++) {
         PyObject *class = PyDict_GetItemString(classes, slots[i].class);
         PyObject *found = class == NULL ? NULL : PyObject_GetAttrString(class, slots[i].name);
         if (found == NULL || !Py_IS_TYPE(found, &PyMemberDescr_Type)) {
@@ -53,10 +46,7 @@ static bool find_slots(PyObject *classes)
     return true;
 }
 
-static inline PyObject **slot(PyObject *object, int number)
-{
-    return (PyObject **)((char *)object + slots[number].offset);
-}
+static inline PyObject **slot(PyObject *object, int number) { return slot_of(object, &slots[number]); }
 
 static inline PyObject *get(PyObject *object, int number) { return *slot(object, number); }
 
@@ -76,8 +66,7 @@ static PyObject *is_armed_name, *enabled_name, *listeners_name, *last_id_name, *
 static PyObject *add_exchange_name;
 static Py_ssize_t entry_overhead;
 
-/* Return whether an attribute is true; -1 with an exception set. */
-static int is_true(PyObject *object, PyObject *name)
+int is_true(PyObject *object, PyObject *name)
 {
     PyObject *value = PyObject_GetAttr(object, name);
     if (value == NULL) return -1;
@@ -273,7 +262,7 @@ static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (!PyArg_ParseTuple(args, "OO!O!O!OOOO!OnO!", &controller, &PyDict_Type, &connections, &PyDict_Type, &apis,
                           &PyDict_Type, &remembered, &stubs, &responses, &journal, ring_type, &ring, &numbers,
                           &entry_overhead, &PyDict_Type, &classes) ||
-        !find_slots(classes))
+        !find_slots(slots, SHORT_WAY_SLOTS, classes))
         return NULL;
     if (!PyIter_Check(numbers)) {
         PyErr_SetString(PyExc_TypeError, "numbers is no iterator");
@@ -370,7 +359,7 @@ PyMODINIT_FUNC PyInit__repeats(void)
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
     short_way_type = (PyTypeObject *)PyType_FromSpec(&short_way_spec);
-    if (!prepare_names() || !prepare_ring() || short_way_type == NULL ||
+    if (!prepare_names() || !prepare_ring() || !prepare_receiver(module) || short_way_type == NULL ||
         PyModule_AddObjectRef(module, "Ring", (PyObject *)ring_type) < 0 ||
         PyModule_AddObjectRef(module, "ShortWay", (PyObject *)short_way_type) < 0) {
         Py_DECREF(module);
