@@ -11,7 +11,8 @@ Steps, one module each:
     refuses specs that cannot become code;
 - `emit_module` puts together one module per message: `emit_class` the classes, `emit_reader` and `emit_writer` one
     straight-line function per version, `needs` the imports and tables. Versions with identical code share a function;
-- `emit_package` writes the `__init__` of a generated package, `emit_error_codes` and `emit_api_keys` the constants;
+- `emit_package` writes the `__init__` and `lookup` of a generated package, `emit_error_codes` and `emit_api_keys` the
+    constants;
 - `generate` compares the result with the files on disk.
 
 The generated code is made for speed: runs of fixed-size fields are packed by one Struct, and bounds are checked once

@@ -8,7 +8,7 @@ from pathlib import Path
 from mockraft.codegen import emit_api_keys, emit_error_codes
 from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
-from mockraft.codegen.emit_package import MESSAGES, RECORDS, emit_package, package_of
+from mockraft.codegen.emit_package import MESSAGES, RECORDS, emit_init, emit_lookup, package_of
 from mockraft.codegen.names import snake
 from mockraft.codegen.parse import parse
 from mockraft.codegen.spec import MessageSpec, SpecError
@@ -41,9 +41,9 @@ def generate(specs: Iterable[MessageSpec], release: str, errors_json: str | None
     specs = list(specs)
     files = {f"wire/{package_of(spec).name}/{snake(spec.name)}.py": emit_module(spec) for spec in specs}
     for package in (MESSAGES, RECORDS):
-        files[f"wire/{package.name}/__init__.py"] = emit_package(
-            package, [spec for spec in specs if package_of(spec) is package]
-        )
+        files[f"wire/{package.name}/__init__.py"] = emit_init(package)
+        own = [spec for spec in specs if package_of(spec) is package]
+        files[f"wire/{package.name}/lookup.py"] = emit_lookup(package, own)
     files |= emit_api_keys.emit(release, {spec.api_key: spec.name for spec in specs if spec.kind == "request"})
     return files | emit_error_codes.emit(release, errors_json) if errors_json is not None else files
 

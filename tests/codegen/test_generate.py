@@ -101,7 +101,7 @@ class TestCommand:
         assert run(schemas, target) == 0
         assert not (messages / "two_request.py").exists()
         assert (messages / "by_hand.py").read_text() == HAND_WRITTEN
-        assert "TwoRequest" not in (messages / "__init__.py").read_text()
+        assert "TwoRequest" not in (messages / "lookup.py").read_text()
 
     def test_a_faulty_schema_is_one_line_and_leaves_the_tree_alone(
         self, schemas: Path, target: Path, capsys: pytest.CaptureFixture[str]

@@ -168,5 +168,6 @@ print(*sorted(sys.modules.keys() - before))
     def test_message_is_imported_lazily(self) -> None:
         loaded = self.modules_after("import mockraft.wire.messages as messages; messages.request(63)")
         assert {name for name in loaded if name.startswith("mockraft.wire.messages.")} == {
-            "mockraft.wire.messages.broker_heartbeat_request"
+            "mockraft.wire.messages.broker_heartbeat_request",
+            "mockraft.wire.messages.lookup",
         }

@@ -5,185 +5,21 @@ from __future__ import annotations
 
 import sys
 
-from mockraft.wire.errors import WireError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.wire.message import Message
-    from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord as AbortTransactionRecord
-    from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord as AccessControlEntryRecord
-    from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord as BeginTransactionRecord
-    from mockraft.wire.records.broker_registration_change_record import (
-        BrokerRegistrationChangeRecord as BrokerRegistrationChangeRecord,
-    )
-    from mockraft.wire.records.clear_elr_record import ClearElrRecord as ClearElrRecord
-    from mockraft.wire.records.client_quota_record import ClientQuotaRecord as ClientQuotaRecord
-    from mockraft.wire.records.config_record import ConfigRecord as ConfigRecord
-    from mockraft.wire.records.delegation_token_record import DelegationTokenRecord as DelegationTokenRecord
-    from mockraft.wire.records.end_transaction_record import EndTransactionRecord as EndTransactionRecord
-    from mockraft.wire.records.feature_level_record import FeatureLevelRecord as FeatureLevelRecord
-    from mockraft.wire.records.fence_broker_record import FenceBrokerRecord as FenceBrokerRecord
-    from mockraft.wire.records.k_raft_version_record import KRaftVersionRecord as KRaftVersionRecord
-    from mockraft.wire.records.leader_change_message import LeaderChangeMessage as LeaderChangeMessage
-    from mockraft.wire.records.no_op_record import NoOpRecord as NoOpRecord
-    from mockraft.wire.records.partition_change_record import PartitionChangeRecord as PartitionChangeRecord
-    from mockraft.wire.records.partition_record import PartitionRecord as PartitionRecord
-    from mockraft.wire.records.producer_ids_record import ProducerIdsRecord as ProducerIdsRecord
-    from mockraft.wire.records.quorum_state_data import QuorumStateData as QuorumStateData
-    from mockraft.wire.records.register_broker_record import RegisterBrokerRecord as RegisterBrokerRecord
-    from mockraft.wire.records.register_controller_record import RegisterControllerRecord as RegisterControllerRecord
-    from mockraft.wire.records.remove_access_control_entry_record import (
-        RemoveAccessControlEntryRecord as RemoveAccessControlEntryRecord,
-    )
-    from mockraft.wire.records.remove_delegation_token_record import (
-        RemoveDelegationTokenRecord as RemoveDelegationTokenRecord,
-    )
-    from mockraft.wire.records.remove_topic_record import RemoveTopicRecord as RemoveTopicRecord
-    from mockraft.wire.records.remove_user_scram_credential_record import (
-        RemoveUserScramCredentialRecord as RemoveUserScramCredentialRecord,
-    )
-    from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord as SnapshotFooterRecord
-    from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord as SnapshotHeaderRecord
-    from mockraft.wire.records.topic_record import TopicRecord as TopicRecord
-    from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord as UnfenceBrokerRecord
-    from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord as UnregisterBrokerRecord
-    from mockraft.wire.records.unregister_controller_record import (
-        UnregisterControllerRecord as UnregisterControllerRecord,
-    )
-    from mockraft.wire.records.user_scram_credential_record import (
-        UserScramCredentialRecord as UserScramCredentialRecord,
-    )
-    from mockraft.wire.records.voters_record import VotersRecord as VotersRecord
-    from mockraft.wire.records.zk_migration_state_record import ZkMigrationStateRecord as ZkMigrationStateRecord
-
-NAMES = (
-    "AbortTransactionRecord",
-    "AccessControlEntryRecord",
-    "BeginTransactionRecord",
-    "BrokerRegistrationChangeRecord",
-    "ClearElrRecord",
-    "ClientQuotaRecord",
-    "ConfigRecord",
-    "DelegationTokenRecord",
-    "EndTransactionRecord",
-    "FeatureLevelRecord",
-    "FenceBrokerRecord",
-    "KRaftVersionRecord",
-    "LeaderChangeMessage",
-    "NoOpRecord",
-    "PartitionChangeRecord",
-    "PartitionRecord",
-    "ProducerIdsRecord",
-    "QuorumStateData",
-    "RegisterBrokerRecord",
-    "RegisterControllerRecord",
-    "RemoveAccessControlEntryRecord",
-    "RemoveDelegationTokenRecord",
-    "RemoveTopicRecord",
-    "RemoveUserScramCredentialRecord",
-    "SnapshotFooterRecord",
-    "SnapshotHeaderRecord",
-    "TopicRecord",
-    "UnfenceBrokerRecord",
-    "UnregisterBrokerRecord",
-    "UnregisterControllerRecord",
-    "UserScramCredentialRecord",
-    "VotersRecord",
-    "ZkMigrationStateRecord",
-)
-
-_MODULES = {
-    "AbortTransactionRecord": "abort_transaction_record",
-    "AccessControlEntryRecord": "access_control_entry_record",
-    "BeginTransactionRecord": "begin_transaction_record",
-    "BrokerRegistrationChangeRecord": "broker_registration_change_record",
-    "ClearElrRecord": "clear_elr_record",
-    "ClientQuotaRecord": "client_quota_record",
-    "ConfigRecord": "config_record",
-    "DelegationTokenRecord": "delegation_token_record",
-    "EndTransactionRecord": "end_transaction_record",
-    "FeatureLevelRecord": "feature_level_record",
-    "FenceBrokerRecord": "fence_broker_record",
-    "KRaftVersionRecord": "k_raft_version_record",
-    "LeaderChangeMessage": "leader_change_message",
-    "NoOpRecord": "no_op_record",
-    "PartitionChangeRecord": "partition_change_record",
-    "PartitionRecord": "partition_record",
-    "ProducerIdsRecord": "producer_ids_record",
-    "QuorumStateData": "quorum_state_data",
-    "RegisterBrokerRecord": "register_broker_record",
-    "RegisterControllerRecord": "register_controller_record",
-    "RemoveAccessControlEntryRecord": "remove_access_control_entry_record",
-    "RemoveDelegationTokenRecord": "remove_delegation_token_record",
-    "RemoveTopicRecord": "remove_topic_record",
-    "RemoveUserScramCredentialRecord": "remove_user_scram_credential_record",
-    "SnapshotFooterRecord": "snapshot_footer_record",
-    "SnapshotHeaderRecord": "snapshot_header_record",
-    "TopicRecord": "topic_record",
-    "UnfenceBrokerRecord": "unfence_broker_record",
-    "UnregisterBrokerRecord": "unregister_broker_record",
-    "UnregisterControllerRecord": "unregister_controller_record",
-    "UserScramCredentialRecord": "user_scram_credential_record",
-    "VotersRecord": "voters_record",
-    "ZkMigrationStateRecord": "zk_migration_state_record",
-}
-
-TYPES = {
-    0: "RegisterBrokerRecord",
-    1: "UnregisterBrokerRecord",
-    2: "TopicRecord",
-    3: "PartitionRecord",
-    4: "ConfigRecord",
-    5: "PartitionChangeRecord",
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    9: "RemoveTopicRecord",
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    12: "FeatureLevelRecord",
-    14: "ClientQuotaRecord",
-    15: "ProducerIdsRecord",
-    17: "BrokerRegistrationChangeRecord",
-    18: "AccessControlEntryRecord",
-    19: "RemoveAccessControlEntryRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
-    26: "RemoveDelegationTokenRecord",
-    27: "RegisterControllerRecord",
-    28: "ClearElrRecord",
-    29: "UnregisterControllerRecord",
-}
-
-
-def by_name(name: str) -> type[Message]:
-    """Return the class called `name`. Raises WireError for an unknown one."""
-    if name not in _MODULES:
-        raise WireError(f"there is no record called {name!r}")
-    return globals().get(name) or __getattr__(name)
+    from mockraft.wire.records.lookup import *  # noqa: F403
 
 
 def __getattr__(name: str) -> type[Message]:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    path = f"{__name__}.{module}"
+    """Return what `lookup` has of this name: a class, a function or a table."""
+    path = f"{__name__}.lookup"
     __import__(path)
-    found = getattr(sys.modules[path], name)
-    globals()[name] = found
+    found = globals()[name] = getattr(sys.modules[path], name)
     return found  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:
+    from mockraft.wire.records.lookup import NAMES
+
     return sorted({*globals(), *NAMES})
-
-
-def by_type(api_key: int) -> type[Message]:
-    """Return the metadata record class of a record type (Kafka's `MetadataRecordType`). Raises WireError if unknown."""
-    name = TYPES.get(api_key)
-    if name is None:
-        raise WireError(f"there is no metadata record of type {api_key}")
-    return by_name(name)
