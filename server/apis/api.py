@@ -45,7 +45,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     validate: Callable[[RequestT], None] | None = None
     is_bulk: bool = False
     repeats: RepeatRule | None = None
-    module: str = field(default="", repr=False, compare=False)
+    module: str = field(default="", init=False, repr=False, compare=False)
 
     if not TYPE_CHECKING:  # a type checker would take any name for an attribute
 

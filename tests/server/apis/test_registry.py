@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 
 import pytest
@@ -26,5 +26,6 @@ def test_other_versions_of_an_entry() -> None:
     narrowed = APIS[19].in_versions(5, 6)
 
     assert (narrowed.versions, narrowed.request) == ((5, 6), APIS[19].request)
+    assert replace(narrowed, served_by="a test").in_versions(6, 6).served_by == "a test"
     with pytest.raises(AttributeError, match="no_such_field"):
         _ = getattr(narrowed, "no_such_field")  # noqa: B009 - mypy knows that there is none
