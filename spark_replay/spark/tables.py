@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,8 @@ import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark.data_source import register
+from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, waiting
+from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 from mockraft.spark_replay.spark.worker_table import WorkerTable
@@ -44,6 +47,29 @@ def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = N
     """Return the table of `frames`, to be written as Parquet by the workers."""
     given = _checked(options)
     return WorkerTable(_runs(spark, path, partitions, given), partial(_frames_of_runs, _read(given)), FRAMES)
+
+
+def stream_frames(spark: SparkSession, path: Paths, *, buckets: int = BUCKETS, **options: object) -> DataFrame:
+    """Return frames of growing folders as a stream (FRAMES), with connections followed from file to file.
+
+    The frames are those of `frames` on the same files, each once it is known whether it has a partner; those that still
+    wait are in the checkpoint, see `waiting_frames`. Open connections are kept in `buckets`, whose number belongs to
+    the checkpoint. Raises OptionError.
+    """
+    return _followed(spark, path, "frames", buckets, options)
+
+
+def stream_conn_events(spark: SparkSession, path: Paths, *, buckets: int = BUCKETS, **options: object) -> DataFrame:
+    """Return events of connections (CONN_EVENTS) as a stream; arguments as for `stream_frames`."""
+    return _followed(spark, path, "conn_events", buckets, options)
+
+
+def waiting_frames(spark: SparkSession, checkpoint: str | PathLike[str]) -> DataFrame:
+    """Return the frames (FRAMES) that wait for a partner in the checkpoint of a query of `stream_frames`.
+
+    Together with the query's rows they are the frames of all files read so far.
+    """
+    return waiting(spark, fspath(checkpoint))
 
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
@@ -244,6 +270,13 @@ def _events_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -
     yield kept_rows(reassembler.take_events(), of_connections)
 
 
+def _followed(spark: SparkSession, path: Paths, table: Followed, buckets: int, options: dict[str, object]) -> DataFrame:
+    given = _checked(options)
+    runs = _load(spark, path, "runs", given, is_stream=True)
+    of_table = _read(given) if table == "frames" else replace(_read(given), api_keys=(), include_bytes=True)
+    return follow(runs, table, of_table, buckets)
+
+
 def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:
     """Return runs with each connection in one partition, in the order required by `Reassembler`."""
     parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
@@ -256,11 +289,18 @@ def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dic
     )
 
 
-def _load(spark: SparkSession, path: Paths, level: str, options: dict[str, str]) -> DataFrame:
+def _load(
+    spark: SparkSession, path: Paths, level: str, options: dict[str, str], *, is_stream: bool = False
+) -> DataFrame:
     register(spark)
     given = {name: value for name, value in options.items() if name.lower() not in _OF_FRAMES}
     paths = [fspath(path)] if isinstance(path, str | PathLike) else [fspath(each) for each in path]
-    return spark.read.format("kafka_pcap").options(**given).option("level", level).load(paths)
+    reader = spark.readStream if is_stream else spark.read
+    source = reader.format("kafka_pcap").options(**given).option("level", level)
+    if is_stream:
+        # DataStreamReader.load takes one path.
+        return source.option("paths", json.dumps(paths)).load()
+    return source.load(paths)
 
 
 def _checked(options: dict[str, object]) -> dict[str, str]:

@@ -101,6 +101,10 @@ class FrameBuffer:
         self._holes: list[tuple[int, int]] = []
         self.end = len(self.data)
 
+    def __reduce__(self) -> tuple[type[FrameBuffer], tuple[()]]:
+        """Pickle an empty buffer: nothing refers to a batch after its frames were taken."""
+        return FrameBuffer, ()
+
     def start(self, data: Array, pieces: Pieces) -> None:
         """Start the next batch, after the last one's frames have been taken."""
         self.data, self.pieces = data, pieces

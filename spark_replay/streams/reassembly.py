@@ -27,14 +27,11 @@ from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
 
-# Bytes of all connections that may wait for missing ones.
-_ALL_HELD_BYTES_MAX = 64 << 20
 _ADDED_BYTES_MAX = 16 << 20
 # Ended connections keep their names until their frames are flushed.
 _ENDED_MAX = 8192
 _STRETCH_BYTES_MAX = 4 << 20
 _HOLE_BYTES_MAX = 1 << 20
-_INCARNATIONS_KEPT = 1 << 20
 GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
 
 
@@ -47,6 +44,8 @@ class Reassembler:
         snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
         held_bytes_max: bytes of one direction that may wait for missing bytes before those are given up.
         connections_max: maximum number open at a time; beyond it the longest idle one is ended.
+        waiting_bytes_max: bytes that may wait, of all connections: those for missing ones, and frames for partners.
+        incarnations_kept: connections that ended whose number is remembered.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
 
     Raises ValueError for an unknown policy.
@@ -60,6 +59,8 @@ class Reassembler:
         *,
         held_bytes_max: int = 8 << 20,
         connections_max: int = 100_000,
+        waiting_bytes_max: int = 64 << 20,
+        incarnations_kept: int = 1 << 20,
         sorted_by_connection: bool = False,
     ) -> None:
         for value, known in ((gap_policy, GAP_POLICIES), (snaplen_policy, SNAPLEN_POLICIES)):
@@ -70,7 +71,8 @@ class Reassembler:
         self._is_sorted = sorted_by_connection
         self._keeps_cut = snaplen_policy == "keep"
         self._connections: OrderedDict[int, Connection] = OrderedDict()
-        self._incarnations = Incarnations(_INCARNATIONS_KEPT)
+        self._incarnations = Incarnations(incarnations_kept)
+        self._waiting_bytes_max = waiting_bytes_max
         self._uids: dict[int, Connection] = {}
         self._closing: deque[tuple[int, int, int]] = deque()
         self._next_uid = 0
@@ -78,9 +80,13 @@ class Reassembler:
         self._now_ns = 0
         self._ended: list[int] = []
         self._events = ConnEvents()
-        self._pairing = Pairing(rows_max=200_000, bytes_max=64 << 20)
+        self._pairing = Pairing(rows_max=200_000, bytes_max=waiting_bytes_max)
         self._buffer = FrameBuffer()
         self._reader = FrameReader(self._buffer, frame_bytes_max, gap_policy == "resync", self._report)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state between two calls of `receive`: without the last batch, of which nothing is needed."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_batch", "_rest")}
 
     def receive(self, runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add runs (columns of `schemas.RUNS`); return rows of `schemas.FRAMES` whose partners are known now."""
@@ -104,6 +110,17 @@ class Reassembler:
             self._end_closed()
         self._flush()
         yield from self._pairing.take()
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """Return all rows whose partners are known, however few they are."""
+        self._flush()
+        yield from self._pairing.take(everything=True)
+
+    def evict(self, detail: str) -> None:
+        """End the connection that was idle for longest, with an event."""
+        conn_id, connection = next(iter(self._connections.items()))
+        self._report(connection, connection.client, "evicted", connection.last_ns, 0, detail)
+        self._end_connection(conn_id)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End all connections; return all remaining rows."""
@@ -171,11 +188,7 @@ class Reassembler:
 
     def _open(self, row: RunRow) -> Connection:
         if len(self._connections) >= self._connections_max:
-            idle = next(iter(self._connections))
-            connection = self._connections[idle]
-            detail = f"more than {self._connections_max} connections are open"
-            self._report(connection, connection.client, "evicted", connection.last_ns, 0, detail)
-            self._end_connection(idle)
+            self.evict(f"more than {self._connections_max} connections are open")
         incarnation = self._incarnations.take(row.conn_id) + 1
         ends = (intern(row.client), row.client_port, intern(row.server), row.server_port)
         names = ConnectionNames(row.conn_id, incarnation, *ends)
@@ -247,7 +260,7 @@ class Reassembler:
         self._held_bytes += direction.held_bytes - held
         self._deliver(connection, direction, ready)
         while direction.held_bytes > self._held_bytes_max or (
-            direction.held and self._held_bytes > _ALL_HELD_BYTES_MAX
+            direction.held and self._held_bytes > self._waiting_bytes_max
         ):
             self._skip_gap(connection, direction)
 
