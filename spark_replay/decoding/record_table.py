@@ -214,20 +214,19 @@ class _RecordReader:
             yield at._replace(offset=header.base_offset, error=str(error))
 
     def _record(self, at: _Row, header: BatchHeader, record: Record) -> _Row:
-        at = at._replace(offset=record.offset, timestamp_ms=record.timestamp_ms)
         is_metadata = at.topic == _METADATA_TOPIC
         if not (is_metadata or header.is_control):
-            return at._replace(key=record.key, value=record.value, headers=record.headers)
-        if self._show_secrets:
-            at = at._replace(key=record.key, value=record.value)
+            return at._replace(**record._asdict())
+        shown = record if self._show_secrets else record._replace(key=None, value=None)
+        at = at._replace(**shown._asdict())
         try:
             if header.is_control:
                 return _control(at, record, is_metadata)
             message, version = metadata_log_frame.decode(record.value or b"", in_use().by_type)
         except WireError as error:
             return at._replace(error=str(error))
-        shown = message if self._show_secrets else masked(message)
-        return _typed(at, message, version, json_text(shown, version))
+        body = json_text(message if self._show_secrets else masked(message), version)
+        return _typed(at, message, version, body)
 
 
 class _Output:

@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
+from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import MESSAGE_COLUMNS, Traffic
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import exists
 from mockraft.spark_replay.storage.whole_files import read_file
+from mockraft.wire import api_keys
 
 _BATCH_ROWS = 8_192
 RULES = "rules.json"
@@ -60,13 +62,16 @@ class Tables:
             raise SourceError(f"{path} lacks the columns {', '.join(missing)}")
         return found
 
-    def batches(self, name: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, name: str, schema: pa.Schema, columns: Sequence[str], where: ds.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield record batches of a table with these columns in the types of `schema`. Raises SourceError."""
         wanted = pa.schema([schema.field(column) for column in columns])
         source = self.open(name, columns)
         options = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         scanner = source.scanner(
             columns=list(columns),
+            filter=where,
             batch_size=_BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
@@ -83,7 +88,10 @@ class Tables:
 
 
 def traffic_of_tables(folder: Folder, on_rows: OnRows) -> Traffic:
-    """Sum up messages and, if they are there, conn_events, file_events and records. Raises SourceError."""
+    """Sum up messages and, if they are there, conn_events, file_events, and records or else frames. Raises SourceError.
+
+    Of records and of frames only the events of the metadata log count.
+    """
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
     for name, schema, columns, add in (
@@ -93,6 +101,11 @@ def traffic_of_tables(folder: Folder, on_rows: OnRows) -> Traffic:
     ):
         if tables.path(name) is not None:
             _add(tables, name, schema, columns, add, on_rows)
+    if tables.path("records") is None and tables.path("frames") is not None:
+        fetched = (ds.field("api_key") == api_keys.FETCH) & ds.field("is_response")
+        frames = tables.batches("frames", schemas.FRAMES, schemas.FRAMES.names, fetched)
+        for records in decode_record_batches(frames, of_log_only=True):
+            traffic.events.log.add(records)
     return traffic
 
 

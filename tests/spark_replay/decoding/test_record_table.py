@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from crc32c import crc32c
+from mockraft import Controller
+from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_record_batches, decode_records
 from mockraft.spark_replay.schemas import RECORDS
 from mockraft.wire import messages, metadata_log_frame, record_batch, records
@@ -237,3 +239,22 @@ def test_secrets_of_records_are_hidden() -> None:
     assert '"value":"[hidden]"' in decode_records(frames)["body"][0].as_py()
     assert '"value":"hunter2"' in decode_records(frames, show_secrets=True)["body"][0].as_py()
     assert decode_records(frames)["value"][0].as_py() is None
+
+
+def test_snapshot_of_a_real_run_has_the_state_that_the_log_had(tmp_path: Path) -> None:
+    names = {f"topic-{number}" for number in range(50)}
+    with Controller.sync(brokers=1) as controller:
+        for name in sorted(names):
+            controller.state.create_topic(name)
+        controller.state.snapshot()
+        controller.start_broker(2)
+        controller.write_journal(tmp_path / "run.pcapng")
+    rows = pa.Table.from_batches(decode_record_batches(read_frames(tmp_path / "run.pcapng"))).to_pylist()
+    assert {row["error"] for row in rows} == {None}
+    for is_snapshot in (True, False):
+        of_kind = [
+            row for row in rows if (row["snapshot"] is not None) == is_snapshot and row["record"] == "TopicRecord"
+        ]
+        assert {json.loads(row["body"])["name"] for row in of_kind} == names
+    kinds = [row["record"] for row in rows if row["snapshot"]]
+    assert (kinds[0], kinds[-1]) == ("SnapshotHeaderRecord", "SnapshotFooterRecord")

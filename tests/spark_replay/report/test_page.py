@@ -1,4 +1,5 @@
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -6,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import decode_batches, decode_record_batches
 from mockraft.spark_replay.report import captured
 from mockraft.spark_replay.report.captured import traffic_of_captures
 from mockraft.spark_replay.report.page import write_report
 from mockraft.spark_replay.report.sections import brokers_by_silence, event_rows, heartbeat_rows, totals
-from mockraft.spark_replay.report.sources import SourceError
+from mockraft.spark_replay.report.sources import SourceError, traffic_of_tables
 
 from .conftest import CAPTURES, HOSTILE
 
@@ -94,6 +97,22 @@ def test_reports_a_capture_without_tables() -> None:
     rows: list[dict[str, Any]] = heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0)
     assert [(row["broker"], len(row["gaps"])) for row in rows] == [("broker 1", 1), ("broker 2", 2)]
     assert frames == {}
+
+
+@pytest.mark.parametrize("name", ["frames", "records"])
+def test_events_of_the_log_are_the_same_from_captures_frames_and_records(tmp_path: Path, name: str) -> None:
+    capture = CAPTURES / "controller-4.3.1.pcap"
+    frames = list(read_frames(capture, [19093]))
+    made = frames if name == "frames" else decode_record_batches(frames)
+    pq.write_table(pa.Table.from_batches(decode_batches(frames)), tmp_path / "messages.parquet")
+    pq.write_table(pa.Table.from_batches(made), tmp_path / f"{name}.parquet")
+    of_tables = event_rows(traffic_of_tables(tmp_path, lambda *_: None))
+    traffic, _ = traffic_of_captures([capture], [19093], (), lambda *_: None)
+    of_captures = [row for row in event_rows(traffic) if row["kind"] != "midstream"]
+    assert of_tables == of_captures
+    counts = Counter(row["kind"] for row in of_tables)
+    # The log has three times at which broker 2 was fenced, and three of broker 1; each registered again once it was.
+    assert [counts[kind] for kind in ("registered", "fenced", "unfenced", "new leader")] == [5, 6, 5, 1]
 
 
 def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
