@@ -22,7 +22,7 @@ ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
 PACKAGES_units := curl jq openssl tshark
-PACKAGES_py311 := $(PACKAGES_units)
+PACKAGES_py311 := cc:gcc $(PACKAGES_units)
 PACKAGES_py312 := cc:gcc $(PACKAGES_units)
 PACKAGES_py313 := cc:gcc $(PACKAGES_units)
 PACKAGES_py314 := cc:gcc $(PACKAGES_units)

@@ -39,7 +39,7 @@ PAGE = ROOT / "docs" / "evidence" / "benchmarks.md"
 EXPECTED_S = {
     "codec": 60,
     "controller": 180,
-    "cluster": 40,
+    "cluster": 60,
     "growth": 60,
     "fleet": 90,
     "startup": 50,

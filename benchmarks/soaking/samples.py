@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -44,6 +45,7 @@ def result(
 ) -> Result:
     """Return the tables and bounds."""
     works: list[list[Cell]] = [[name, f"{count:,}"] for name, count in done.items()]
+    loads = [each.machine_load for each in samples]
     return Result(
         f"A soak of {minutes:g} minutes",
         f"`mockraft serve` with a data directory and the admin API, codec {'in C' if has_speed else 'in Python'}. 120 "
@@ -51,9 +53,15 @@ def result(
         "latency begins when its heartbeat was due; *peer* is a program that answers at once, measured by the same "
         "load in the same minute, so it shows the pauses of the machine. Rows are medians of the time since the row "
         "before; open files, threads and snapshots are the newest. Bounds on a level compare the last third of the "
-        f"run with the first; memory is judged after {minutes * WARM_UP:g} minutes of warm-up, by its slope.",
+        f"run with the first; memory is judged after {minutes * WARM_UP:.3g} minutes of warm-up, by its slope.",
         [_table(samples), Table("Work beside the heartbeats", ["work", "times"], works)],
-        [f"Not expected: {text}" for text in unexpected],
+        [
+            f"The machine's load average was {min(loads):.0f} to {max(loads):.0f} on {os.cpu_count()} cores: above "
+            "their number others use the machine, and latencies contain the time until a core is free.",
+            "The longest single requests are reads of the admin API: a count over the journal's 20,000 entries, each "
+            "20 s, and the whole state.",
+            *(f"Not expected: {text}" for text in unexpected),
+        ],
         gates(samples, minutes),
     )
 
@@ -106,7 +114,7 @@ def _table(samples: Sequence[Sample]) -> Table:
                 f"{newest.memory_mib:.1f}",
                 newest.files,
                 newest.threads,
-                f"{newest.log_mb:.1f}",
+                f"{1000 * newest.log_mb:.0f}",
                 newest.snapshots,
                 f"{cpu:.1f}",
                 f"{p50:.2f}",
@@ -116,5 +124,5 @@ def _table(samples: Sequence[Sample]) -> Table:
                 f"{load:.1f}",
             ]
         )
-    columns = ["minute", "memory MiB", "open files", "threads", "log MB", "snapshots", "CPU %", "p50 ms", "p99 ms"]
+    columns = ["minute", "memory MiB", "open files", "threads", "log kB", "snapshots", "CPU %", "p50 ms", "p99 ms"]
     return Table("The controller over time", [*columns, "peer's p99 ms", "longest ms", "load average"], rows)

@@ -160,7 +160,9 @@ def test_page_begins_with_commit_machine_and_missed_bounds() -> None:
     assert "| one | 3 | 10 | 10, 10, 10 |" in page
 
 
-@pytest.mark.parametrize("name", ["cluster", "codec", "controller", "double", "failover", "fleet", "plugin", "startup"])
+@pytest.mark.parametrize(
+    "name", ["cluster", "codec", "controller", "double", "failover", "fleet", "plugin", "soak", "startup"]
+)
 def test_each_benchmark_explains_itself(name: str) -> None:
     command = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / f"{name}.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

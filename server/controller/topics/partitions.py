@@ -175,7 +175,7 @@ class PartitionChange:
 
 
 def same_change(change: RecordAt | None, topic_id: bytes, partition_id: int) -> RecordAt | None:
-    """Return the change of another partition as one of this partition, which differs in its epochs only."""
+    """Return the change of another partition as one of this, which differs in its epochs only; both share lists."""
     if change is None:
         return None
     record: PartitionChangeRecord = change.record
