@@ -90,6 +90,8 @@ def scram_users(path: Path | None) -> tuple[ScramUser, ...]:
 
 
 def _scram_user(where: str, line: str) -> ScramUser:
+    from mockraft.wire.scram import ScramUser
+
     form = "SCRAM-SHA-256=[name=…,password=…] or with iterations=… too"
     found = _ADD_SCRAM.fullmatch(line)
     if found is None:
