@@ -75,9 +75,12 @@ static PyObject *answered(Receiver *self, PyObject *data, PyObject *now_us)
 /* Write a response; steals its reference. */
 static PyObject *sent(PyObject *connection, PyObject *response)
 {
-    PyObject *transport = Py_NewRef(*slot_of(connection, &slots[TRANSPORT]));
-    PyObject *done = PyObject_CallMethodOneArg(transport, write_name, response);
-    Py_DECREF(transport);
+    PyObject *transport = Py_XNewRef(*slot_of(connection, &slots[TRANSPORT])), *done = NULL;
+    if (transport != NULL)
+        done = PyObject_CallMethodOneArg(transport, write_name, response);
+    else
+        PyErr_SetString(PyExc_AttributeError, "transport");
+    Py_XDECREF(transport);
     Py_DECREF(response);
     if (done == NULL || *slot_of(connection, &slots[WRITING_PAUSED]) != Py_True) return done;
     Py_DECREF(done);

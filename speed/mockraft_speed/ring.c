@@ -150,6 +150,10 @@ static PyObject *ring_forget(Ring *self, PyObject *Py_UNUSED(ignored))
 static PyObject *ring_entries(Ring *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *found = PyTuple_New(self->count);
+    while (found != NULL && PyTuple_GET_SIZE(found) != self->count) { /* a collection ran, and other threads */
+        Py_DECREF(found);
+        found = PyTuple_New(self->count);
+    }
     if (found == NULL) return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(found); i++)
         PyTuple_SET_ITEM(found, i, Py_NewRef(self->entries[(self->first + i) % self->room]));

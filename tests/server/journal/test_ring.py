@@ -12,7 +12,7 @@ from mockraft.server.journal.ring import PureRing, new_ring
 def test_both_rings_are_equal(seed: int) -> None:
     rng = random.Random(seed)
     makes: tuple[Callable[[int, int], Any], ...] = (PureRing, new_ring)
-    rings = [make(rng_limits, 200) for make in makes for rng_limits in [100 * seed]]
+    rings = [make(100 * seed, 200) for make in makes]
     for number in range(2000):
         size, chance = rng.choice([0, 1, 5, 300]), rng.random()
         entries_max = rng.choice([0, 1, 50, 500])
