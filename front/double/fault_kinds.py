@@ -161,6 +161,9 @@ class FaultKinds:
     def never_caught_up(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored."""
 
+    def lost_heartbeats(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+        """Heartbeats are read, and neither counted nor answered, as by a controller that is busy."""
+
     def stale_broker_epoch(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out."""
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
-from mockraft import Controller, stub
+from mockraft import Controller
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.end_transaction_record import EndTransactionRecord
@@ -34,5 +34,5 @@ def test_brokers_stay_unfenced_during_a_transaction_whose_records_they_do_not_se
             controller.state.append([EndTransactionRecord()])
             controller.wait_until(lambda: "orders" in admin.list_topics(timeout=10).topics)
 
-            with controller.stubbed(stub("BrokerHeartbeat").drop()):
+            with controller.faults.lost_heartbeats(broker_id=1):
                 controller.wait_until(lambda: controller.state.broker(1).fenced)

@@ -38,6 +38,7 @@ const (
 	InconsistentClusterID     FaultKind = "inconsistent_cluster_id"
 	Latency                   FaultKind = "latency"
 	LimitData                 FaultKind = "limit_data"
+	LostHeartbeats            FaultKind = "lost_heartbeats"
 	NeverCaughtUp             FaultKind = "never_caught_up"
 	NotController             FaultKind = "not_controller"
 	RegistrationNeverSucceeds FaultKind = "registration_never_succeeds"
@@ -302,6 +303,7 @@ type Fault struct {
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
 	// - `heartbeat_storm`: Heartbeats are answered with `isCaughtUp` false: a starting broker sends the next one after 10 ms.
 	// - `never_caught_up`: The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored.
+	// - `lost_heartbeats`: Heartbeats are read, and neither counted nor answered, as by a controller that is busy.
 	// - `stale_broker_epoch`: Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out.
 	// - `expire_session`: A broker's session ends: it is fenced, and unfenced by its next heartbeat.
 	// - `fence`: A broker is fenced and stays fenced: its heartbeats are read as if they requested it.
@@ -362,6 +364,7 @@ type FaultChange struct {
 // - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
 // - `heartbeat_storm`: Heartbeats are answered with `isCaughtUp` false: a starting broker sends the next one after 10 ms.
 // - `never_caught_up`: The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored.
+// - `lost_heartbeats`: Heartbeats are read, and neither counted nor answered, as by a controller that is busy.
 // - `stale_broker_epoch`: Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out.
 // - `expire_session`: A broker's session ends: it is fenced, and unfenced by its next heartbeat.
 // - `fence`: A broker is fenced and stays fenced: its heartbeats are read as if they requested it.
@@ -382,7 +385,7 @@ type FaultParams struct {
 	// AverageSize - `slicer`: bytes of a piece
 	AverageSize *int64 `json:"averageSize,omitempty"`
 
-	// BrokerID - `not_controller`, `inconsistent_cluster_id`, `registration_never_succeeds`, `duplicate_registration`, `heartbeat_storm`, `never_caught_up`, `stale_broker_epoch`, `should_shut_down`, `shutdown_never_granted`, `unacknowledged_dead_dir`, `throttle`, `stall_metadata_fetch`, `freeze_metadata_log`, `diverge`, `snapshot_not_found`: the broker's id; -1 is every broker
+	// BrokerID - `not_controller`, `inconsistent_cluster_id`, `registration_never_succeeds`, `duplicate_registration`, `heartbeat_storm`, `never_caught_up`, `lost_heartbeats`, `stale_broker_epoch`, `should_shut_down`, `shutdown_never_granted`, `unacknowledged_dead_dir`, `throttle`, `stall_metadata_fetch`, `freeze_metadata_log`, `diverge`, `snapshot_not_found`: the broker's id; -1 is every broker
 	// - `expire_session`, `fence`, `unfence`, `fail_log_dir`: the broker's id
 	BrokerID *int32 `json:"brokerId,omitempty"`
 
@@ -674,6 +677,7 @@ type NewFault struct {
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
 	// - `heartbeat_storm`: Heartbeats are answered with `isCaughtUp` false: a starting broker sends the next one after 10 ms.
 	// - `never_caught_up`: The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored.
+	// - `lost_heartbeats`: Heartbeats are read, and neither counted nor answered, as by a controller that is busy.
 	// - `stale_broker_epoch`: Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out.
 	// - `expire_session`: A broker's session ends: it is fenced, and unfenced by its next heartbeat.
 	// - `fence`: A broker is fenced and stays fenced: its heartbeats are read as if they requested it.

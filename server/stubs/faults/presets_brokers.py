@@ -31,6 +31,10 @@ def _registration_never_succeeds(params: Params) -> Iterable[Stub]:
     yield matching.inject_error(params.text("error")) if params.text("error") else matching.drop()
 
 
+def _lost_heartbeats(params: Params) -> Iterable[Stub]:
+    yield stub("BrokerHeartbeat", broker_id=scope(params)).drop().named("lost_heartbeats")
+
+
 def _unacknowledged_dead_dir(params: Params) -> Iterable[Stub]:
     matching = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, broker_id=scope(params))
     yield matching.inject_error(params.text("error")).named("unacknowledged_dead_dir")
@@ -113,6 +117,16 @@ BROKER_PRESETS: Final = (
         reaction="While it starts, as `heartbeat_storm`. A running one goes on; once fenced it stays fenced, and"
         " others' controlled shutdowns wait for it.",
         proof="test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
+    ),
+    Preset(
+        "lost_heartbeats",
+        "Heartbeats are read, and neither counted nor answered, as by a controller that is busy.",
+        (BROKERS,),
+        made_of(_lost_heartbeats),
+        reaction="Logs `Disconnecting from node 3000 due to request timeout` after twice its heartbeat interval and"
+        " sends the next one. When its session has ended it is fenced, stays up and does not register again; the first"
+        " heartbeat that is answered unfences it.",
+        proof="test_presets.py::test_lost_heartbeats_fence_a_broker_until_one_is_answered",
     ),
     Preset(
         "stale_broker_epoch",

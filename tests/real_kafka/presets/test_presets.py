@@ -78,6 +78,15 @@ def test_another_clusters_id_makes_a_broker_fetch_again_and_again(running: Bench
     assert fetches[-1].received_ms - fetches[0].received_ms < 8_000
 
 
+def test_lost_heartbeats_fence_a_broker_until_one_is_answered(running: Bench) -> None:
+    has_logged = new_lines(running)
+    with running.switched_on("lost_heartbeats", broker_id=1) as since:
+        wait_until(lambda: running.view(1).fenced, 40, "the end of its session")
+        wait_until(lambda: has_logged("Disconnecting from node 3000 due to request timeout"), 20, "the log")
+    wait_until(lambda: not running.view(1).fenced, 20, "an answered heartbeat")
+    assert running.asked(REGISTRATION, 1, since) == []
+
+
 def test_broker_with_a_stale_epoch_continues_without_registering_again(running: Bench) -> None:
     has_logged = new_lines(running)
     with running.switched_on("stale_broker_epoch", broker_id=1) as since:

@@ -189,6 +189,14 @@ async def test_broker_is_unfenced_without_request(broker: Broker) -> None:
         assert not broker.controller.double.state.broker(1).fenced
 
 
+async def test_lost_heartbeats_keep_no_session(broker: Broker) -> None:
+    with Switch(broker, "lost_heartbeats", broker_id=1) as lost:
+        contact = broker.controller.double.state.broker(1).last_contact_ms
+        with pytest.raises(RequestTimedOutError):
+            await broker.connection.send(BrokerHeartbeatRequest(broker_id=1), timeout_ms=50)
+        assert (broker.controller.double.state.broker(1).last_contact_ms, lost.fired) == (contact, 1)
+
+
 async def test_broker_is_granted_or_denied_shutdown(broker: Broker) -> None:
     with Switch(broker, "should_shut_down"):
         assert (await broker.heartbeat()).should_shut_down
