@@ -30,6 +30,7 @@ DISPLAY_NAMES = {
     "sasl": "SASL",
 }
 """Display names of kinds; the others are shown as they are."""
+EVER = (0, 1 << 62)
 _NO_ERROR = r'"errorCode":\s*0\b'
 _LISTED_MAX = 200
 _STATES_MAX = 20_000
@@ -100,19 +101,19 @@ class TrafficEvents:
             who = " → ".join(ends if not row["dir"] else ends[::-1])
             self._list(TrafficEvent(row["ts_ns"], row["kind"], who, detail))
 
-    def listed(self, first_ns: int = 0) -> list[TrafficEvent]:
-        """Return the kept events in the order of time; the log's since `first_ns`, the first of each kind."""
+    def listed(self, span_ns: tuple[int, int] = EVER) -> list[TrafficEvent]:
+        """Return the first events of each kind in the order of time; of the log's those in the capture's time."""
         kept = [each for listed in self.first.values() for each in listed]
         counts: Counter[str] = Counter()
-        for each in sorted(self.happened(first_ns)):
+        for each in sorted(self.happened(span_ns)):
             counts[each.kind] += 1
             if counts[each.kind] <= _LISTED_MAX:
                 kept.append(each)
         return sorted(kept)
 
-    def happened(self, first_ns: int = 0) -> list[TrafficEvent]:
-        """Return everything found in responses and in the log: the log's events since `first_ns`."""
-        logged = self.log.events(first_ns // 1_000_000)
+    def happened(self, span_ns: tuple[int, int] = EVER) -> list[TrafficEvent]:
+        """Return everything found in responses, and in the log in the capture's time: it has older records too."""
+        logged = self.log.events(span_ns)
         answered = {epoch for _, _, epoch in self._registered}
         in_log = {f"broker {each.broker}" for each in logged if each.kind in ("fenced", "unfenced")}
         found = [
@@ -120,7 +121,7 @@ class TrafficEvents:
             for at_ns, connection, _ in self._registered
         ]
         found += [each for each in self._fencing_changes() if each.who not in in_log]
-        found += self._failovers(first_ns)
+        found += self._failovers(span_ns)
         more = [each for each in logged if self.log.broker_epochs.get(each.offset) not in answered]
         return [*found, *(TrafficEvent(*row) for row in together(more))]
 
@@ -212,7 +213,7 @@ class TrafficEvents:
         elif len(self._epochs) < _EPOCHS_MAX:
             self._epochs[epoch] = (at_ns, leader)
 
-    def _failovers(self, first_ns: int) -> list[TrafficEvent]:
+    def _failovers(self, span_ns: tuple[int, int]) -> list[TrafficEvent]:
         """Return the elections after that of the first known epoch, each when it was recorded or first answered."""
         epochs = dict(self._epochs)
         for epoch, (at_ns, leader) in self.log.leaders.items():
@@ -221,7 +222,7 @@ class TrafficEvents:
         for epoch in sorted(epochs)[1:]:
             at_ns, leader_id = epochs[epoch]
             who = "the quorum" if leader_id is None else f"node {leader_id}"
-            if at_ns >= first_ns:
+            if span_ns[0] <= at_ns <= span_ns[1]:
                 found.append(TrafficEvent(at_ns, "new leader", who, f"epoch {epoch}"))
         return found
 

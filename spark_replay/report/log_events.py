@@ -49,23 +49,23 @@ class LogEvents:
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows of RECORDS; those of snapshots and other topics are ignored."""
         is_log = pc.and_(pc.equal(batch.column("topic"), "__cluster_metadata"), pc.is_null(batch.column("snapshot")))
-        is_read = pc.and_(is_log, pc.is_in(batch.column("record"), _READ))
+        is_read = pc.and_(is_log, pc.and_(pc.is_in(batch.column("record"), _READ), pc.is_valid(batch.column("body"))))
         for row in batch.select(RECORD_COLUMNS).filter(pc.fill_null(is_read, False)).to_pylist():
             self._add(row, json.loads(row["body"]))
 
-    def events(self, first_ms: int = 0) -> list[LogEvent]:
-        """Return the events since a time, in the order of the log."""
+    def events(self, span_ns: tuple[int, int]) -> list[LogEvent]:
+        """Return the events of a time, in the order of the log."""
+        first_ms, last_ms = span_ns[0] // 1_000_000, span_ns[1] // 1_000_000
         named = (
             each._replace(name=self._topics.get(each.name, each.name)) if each.name else each
             for _, each in sorted(self._events.items())
         )
-        return [each for each in named if each.at_ms >= first_ms]
+        return [each for each in named if first_ms <= each.at_ms <= last_ms]
 
     def _add(self, row: dict[str, Any], body: dict[str, Any]) -> None:
         record, offset, at_ms = row["record"], row["offset"], row["timestamp_ms"]
-        if record == "LeaderChangeMessage":
+        if record == "LeaderChangeMessage" and len(self.leaders) < _EVENTS_MAX:
             self.leaders[row["leader_epoch"]] = (at_ms * 1_000_000, body["leaderId"])
-            return
         if record == "TopicRecord" and len(self._topics) < _TOPICS_MAX:
             self._topics[body["topicId"]] = body["name"]
         for kind, broker, name in _kinds(record, body):
@@ -105,4 +105,6 @@ def _kinds(record: str, body: dict[str, Any]) -> list[tuple[str, int, str]]:
         return [] if leader == _UNCHANGED else [(kind, leader, body["topicId"])]
     if record == "ConfigRecord":
         return [("config changed", -1, body["resourceName"] or "all brokers")]
+    if record == "LeaderChangeMessage":
+        return []
     return [("topic created" if record == "TopicRecord" else "topic deleted", -1, body["topicId"])]

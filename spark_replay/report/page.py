@@ -114,7 +114,7 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
     listed = sections.event_rows(traffic)
     shown, others = sections.clients(traffic)
     counts, sizes = traffic.events.counts.counts, traffic.events.bytes.counts
-    moments = Counter(each.kind for each in traffic.events.happened(traffic.first_ns or 0))
+    moments = Counter(each.kind for each in traffic.events.happened((traffic.first_ns or 0, traffic.last_ns or 0)))
     moments["registered"] = max(moments["registered"], counts.get("registered", 0))
     happened = moments.total() + sum(counts.get(kind, 0) for kind in LOUD - {"rst"})
     return {
@@ -168,7 +168,7 @@ def _pictures(traffic: Traffic) -> dict[str, Plot | None]:
     drawn: dict[str, Plot | None] = {"timeline": None, "latency": None, "heartbeat_plot": None}
     if traffic.requests:
         quiet_s = max(3.0, (span[1] - span[0]) / 1e11)
-        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(span[0]), span, quiet_s)
+        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(span), span, quiet_s)
     ranked = [str(row["api"]) for row in sections.apis(traffic) if row["ms"]][:12]
     if ranked:
         histograms = {api_name(key): histogram for key, histogram in traffic.latencies.items()}

@@ -181,7 +181,7 @@ def event_rows(traffic: Traffic) -> list[dict[str, object]]:
             "who": each.who,
             "detail": each.detail,
         }
-        for each in traffic.events.listed(first_ns)
+        for each in traffic.events.listed((first_ns, traffic.last_ns or 0))
         if each.kind != "rst"
     ]
 

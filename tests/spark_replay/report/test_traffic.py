@@ -88,9 +88,13 @@ def test_log_has_the_events_that_no_response_has_and_each_once() -> None:
     assert lost.detail == "2 records from offset 13"
 
 
-def test_events_of_the_log_before_the_capture_are_not_of_it() -> None:
-    traffic = traffic_of(heartbeat(8.5))
-    traffic.events.log.add(batch(schemas.RECORDS, LOG))
+def test_events_of_the_log_outside_the_capture_are_not_of_it() -> None:
+    traffic = traffic_of(heartbeat(8.5), heartbeat(10))
+    impossible = [
+        {**LOG[3], "offset": 20 + at, "timestamp_ms": ms} for at, ms in enumerate([(1 << 63) - 1, 1 << 50, -1])
+    ]
+    elected = {**LOG[7], "offset": 30, "leader_epoch": 9, "timestamp_ms": 1 << 62}
+    traffic.events.log.add(batch(schemas.RECORDS, [*LOG, *impossible, elected, {**LOG[3], "body": None}]))
     assert [row["kind"] for row in sections.event_rows(traffic)] == ["config changed"]
 
 
