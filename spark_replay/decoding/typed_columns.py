@@ -61,7 +61,7 @@ def _structs(spec: StructSpec, version: int, found: Sequence[Struct | None]) -> 
         else pa.nulls(len(given), _type_of(field))
         for field in spec.fields
     ]
-    made = _struct_array(spec, columns, len(given))
+    made = _struct_array(struct_type(spec), columns, len(given))
     if len(given) == len(found):
         return made
     places = iter(range(len(given)))
@@ -89,8 +89,7 @@ def _lists(offsets: npt.NDArray[np.int32], elements: pa.Array, is_null: Sequence
     return pa.ListArray.from_arrays(as_arrow(offsets, pa.int32()), elements, mask=mask)
 
 
-def _struct_array(spec: StructSpec, columns: Sequence[pa.Array], rows: int) -> pa.StructArray:
-    kind = struct_type(spec)
+def _struct_array(kind: pa.StructType, columns: Sequence[pa.Array], rows: int) -> pa.StructArray:
     return pa.Array.from_buffers(kind, rows, [None], children=list(columns))
 
 
@@ -117,7 +116,8 @@ class _Readers:
     def struct(self, spec: StructSpec, group: Group, base: int) -> Read:
         defaults = getattr(self._module, spec.name)()
         reads = [self._field(field, group, defaults, base) for field in spec.fields]
-        return lambda rows: _struct_array(spec, [read(rows) for read in reads], len(rows))
+        kind = struct_type(spec)
+        return lambda rows: _struct_array(kind, [read(rows) for read in reads], len(rows))
 
     def _field(self, field: FieldSpec, group: Group, defaults: Struct, base: int) -> Read:
         kind = _type_of(field)

@@ -13,7 +13,7 @@ from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.judging import BodyMaker, Rows, VerdictColumns, judge_frames, put_together
-from mockraft.spark_replay.decoding.message_table import KEPT, cut
+from mockraft.spark_replay.decoding.message_table import BATCH_BYTES_MAX, KEPT, cut
 from mockraft.spark_replay.decoding.shapes import Bytes, Shape
 from mockraft.spark_replay.decoding.typed_columns import struct_column, struct_type
 from mockraft.spark_replay.decoding.verdicts import Verdict, without_secrets
@@ -47,8 +47,14 @@ def decode_typed(frames: pa.RecordBatch, api: str, *, show_secrets: bool = False
     frame's version lacks it, its default if it is a tagged field that was left out. Both are null if the frame did not
     decode. Secrets are `[hidden]` unless `show_secrets`. Raises WireError for an unknown API.
     """
-    schema = typed_schema(api)
-    frames = frames.filter(pc.fill_null(pc.equal(frames.column("api_key"), _api_key(api)), False))
+    return _decoded(_of_api(frames, _api_key(api)), typed_schema(api), show_secrets)
+
+
+def _of_api(frames: pa.RecordBatch, api_key: int) -> pa.RecordBatch:
+    return frames.filter(pc.fill_null(pc.equal(frames.column("api_key"), api_key), False))
+
+
+def _decoded(frames: pa.RecordBatch, schema: pa.Schema, show_secrets: bool) -> pa.RecordBatch:
     columns = FrameColumns(frames)
     verdicts = judge_frames(columns, _SHOWING if show_secrets else _HIDING)
     found = {name: frames.column(name) for name in KEPT} | verdicts.columns()
@@ -61,10 +67,25 @@ def decode_typed(frames: pa.RecordBatch, api: str, *, show_secrets: bool = False
 def decode_typed_batches(
     batches: Iterable[pa.RecordBatch], api: str, *, show_secrets: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Call `decode_typed` for many batches, cut as for `decode_batches`."""
-    parts = (part for batch in batches for part in cut(batch))
-    decoded = (decode_typed(part, api, show_secrets=show_secrets) for part in parts)
-    yield from at_least_one((batch for batch in decoded if batch.num_rows), typed_schema(api))
+    """Call `decode_typed` for many batches, cut as for `decode_batches`, or joined where few frames are of the API."""
+    schema, api_key = typed_schema(api), _api_key(api)
+    joined = _joined(_of_api(batch, api_key) for batch in batches)
+    parts = (part for batch in joined for part in cut(batch))
+    yield from at_least_one((_decoded(part, schema, show_secrets) for part in parts), schema)
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches with as many rows as are decoded at once: each costs some milliseconds, whatever it holds."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= BATCH_BYTES_MAX:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, size = [], 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _parts(verdicts: VerdictColumns, is_wanted: npt.NDArray[np.bool_]) -> list[tuple[Rows, pa.Array]]:

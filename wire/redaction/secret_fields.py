@@ -44,7 +44,13 @@ CONFIGS: Final = frozenset(
 RECORD_PREFIXES: Final = (b"\1\4\0", b"\1\x0b\0")
 """First bytes of framed metadata records that may hold secrets: ConfigRecord, UserScramCredentialRecord."""
 
-_RECORD_PREFIX: Final = re.compile(b"|".join(map(re.escape, RECORD_PREFIXES)))
+# The byte before may end a value's length: a zigzag varint, even and not below 6. A new leader in a
+# PartitionChangeRecord (tag 1, 4 bytes) has the bytes of a ConfigRecord's prefix, but rarely this. Conditions on bytes
+# before come last, because the search for a first byte is fast.
+_EVEN: Final = re.escape(bytes(range(6, 0x80, 2)))
+_RECORD_START: Final = re.compile(
+    b"\1[\4\x0b]\0(?:(?<=[" + _EVEN + b"]...)|(?<=[\x80-\xff][\0-\x7f]...)|(?<=\\A...))", re.DOTALL
+)
 _INSIDE: Final = ("request_data", "response_data", "unaligned_records")
 
 
@@ -67,16 +73,7 @@ def is_hidden(struct: object, field: str, value: object) -> bool:
 
 def may_hold_records(data: bytes) -> bool:
     """Return True if bytes may have metadata records with secrets."""
-    return any(_may_start_value(data, match.start()) for match in _RECORD_PREFIX.finditer(data))
-
-
-def _may_start_value(data: bytes, at: int) -> bool:
-    """Return True if the byte before may end a value's length: a zigzag varint, even and not below 6.
-
-    A new leader in a PartitionChangeRecord (tag 1, 4 bytes) has the bytes of a ConfigRecord's prefix, but rarely this.
-    """
-    last, before = (data[at - 1] if at else 6), (data[at - 2] if at > 1 else 0)
-    return last < 0x80 and (before > 0x7F or (last > 5 and not last & 1))
+    return _RECORD_START.search(data) is not None
 
 
 def is_sensitive(config: str) -> bool:
