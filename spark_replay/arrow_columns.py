@@ -63,12 +63,6 @@ def dictionary(column: pa.Array) -> pa.DictionaryArray:
     return call_function("dictionary_encode", [column])
 
 
-def lists(column: pa.ListArray) -> tuple[pa.Array, Array]:
-    """Return the items of all lists of a column, one list after the other, and how many each has."""
-    bounds = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    return column.values.slice(bounds[0], bounds[-1] - bounds[0]), np.diff(bounds)
-
-
 def repeated(text: str, count: int) -> pa.StringArray:
     """Return a column that repeats one string."""
     return take(texts([text]), np.zeros(count, np.int64))

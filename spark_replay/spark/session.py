@@ -22,6 +22,8 @@ SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     # a row of runs is 10 kB to some megabytes: batches are limited by bytes, which also limits workers' memory
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    # rows depend on nothing but the files: a task that runs again cannot write others
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     # tables can hold secrets: files are private, as all that mockraft writes
     "spark.hadoop.fs.permissions.umask-mode": "077",
@@ -45,6 +47,8 @@ def start_session(
     conf = dict(SETTINGS)
     if master.startswith("local"):
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        # the JVM only moves bytes: its second compiler takes more time than its code saves
+        conf["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
         # Spark's default of 200 costs a small capture more than the work itself
         conf["spark.sql.shuffle.partitions"] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}

@@ -17,6 +17,7 @@ from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, wa
 from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
+from mockraft.spark_replay.spark.split_tasks import planned_runs
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
@@ -282,8 +283,10 @@ def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dic
     parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
     # Order within one packet: SYN, then data, then FIN or RST.
     marks = (F.desc("syn"), F.asc("fin"), F.asc("rst"))
+    given = SourceOptions.read({name: value for name, value in options.items() if name.lower() not in _OF_FRAMES})
+    runs = planned_runs(spark, _paths(path), given)
     return (
-        _load(spark, path, "runs", options)
+        (_load(spark, path, "runs", options) if runs is None else runs)
         .repartition(*parts)
         .sortWithinPartitions("conn_id", "first_ts_ns", "file", "file_offset", *marks)
     )
@@ -294,13 +297,16 @@ def _load(
 ) -> DataFrame:
     register(spark)
     given = {name: value for name, value in options.items() if name.lower() not in _OF_FRAMES}
-    paths = [fspath(path)] if isinstance(path, str | PathLike) else [fspath(each) for each in path]
     reader = spark.readStream if is_stream else spark.read
     source = reader.format("kafka_pcap").options(**given).option("level", level)
     if is_stream:
         # DataStreamReader.load takes one path.
-        return source.option("paths", json.dumps(paths)).load()
-    return source.load(paths)
+        return source.option("paths", json.dumps(_paths(path))).load()
+    return source.load(_paths(path))
+
+
+def _paths(path: Paths) -> list[str]:
+    return [fspath(path)] if isinstance(path, str | PathLike) else [fspath(each) for each in path]
 
 
 def _checked(options: dict[str, object]) -> dict[str, str]:

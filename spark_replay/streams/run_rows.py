@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_list, as_numpy, lists
+from mockraft.spark_replay.arrow_columns import as_list, as_numpy
 from mockraft.spark_replay.streams.frame_columns import Pieces
+from mockraft.spark_replay.streams.packed_runs import bounds_of, numbers
 from mockraft.spark_replay.streams.runs import FIN, RST, SYN
 
 _COLUMNS = (
@@ -45,20 +46,19 @@ class RunRow(NamedTuple):
 
 
 class RunBatch:
-    """Runs, with the columns of `schemas.RUNS`; every run has at least one segment."""
+    """Runs, with the columns of `schemas.RUNS`, or packed; every run has at least one segment."""
 
     def __init__(self, runs: pa.RecordBatch) -> None:
         self._runs = runs
         data = runs.column("data")
-        self._bounds = np.frombuffer(data.buffers()[1], np.int32)[data.offset : data.offset + len(data) + 1]
+        self._bounds = bounds_of(data)
         content = data.buffers()[2] or pa.py_buffer(b"")
         self.view = memoryview(content)
         self.data = np.frombuffer(content, np.uint8)
-        lengths, self._counts = lists(runs.column("seg_len"))
-        sizes = as_numpy(lengths)
+        sizes, self._counts = numbers(runs.column("seg_len"), "seg_len")
         starts = int(self._bounds[0]) + np.cumsum(sizes, dtype=np.int64) - sizes
-        times = as_numpy(lists(runs.column("seg_ts_ns"))[0]).copy()
-        self.pieces = Pieces(starts, times, as_numpy(lists(runs.column("seg_off"))[0]))
+        times = numbers(runs.column("seg_ts_ns"), "seg_ts_ns")[0].copy()
+        self.pieces = Pieces(starts, times, numbers(runs.column("seg_off"), "seg_off")[0])
         self.last_ts_ns = int(times[-1])
 
     def rows(self) -> Iterator[RunRow]:
@@ -77,7 +77,7 @@ class RunBatch:
         arrays = (
             np.arange(len(counts)),
             marks,
-            lists(runs.column("holes"))[1] > 0,
+            np.diff(bounds_of(runs.column("holes"))) > 0,
             as_numpy(runs.column("dup_bytes")),
             as_numpy(runs.column("conflict_bytes")),
             self._bounds[:-1],
