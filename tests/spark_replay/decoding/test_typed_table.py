@@ -164,6 +164,16 @@ def test_typed_messages_of_every_api_can_be_stored(tmp_path: Any) -> None:
         assert pq.read_table(tmp_path / f"{api}.parquet").schema.equals(typed_schema(api))
 
 
+def test_batches_with_few_frames_of_the_api_are_joined() -> None:
+    heartbeats = [request_frame(messages.BrokerHeartbeatRequest(broker_id=number), 1) for number in range(90)]
+    others = [request_frame(messages.FetchRequest(), 17)] * 90
+    frames = frame_table([row for pair in zip(heartbeats, others, strict=True) for row in pair])
+    found = [*decode_typed_batches((frames.slice(at, 7) for at in range(0, 180, 7)), "BrokerHeartbeat")]
+    assert len(found) == 1
+    assert found[0].equals(decode_typed(frames, "BrokerHeartbeat"))
+    assert [row["brokerId"] for row in found[0].column("request").to_pylist()] == [*range(90)]
+
+
 def test_frames_that_do_not_decode_have_no_body() -> None:
     data, key, version, _ = request_frame(messages.BrokerHeartbeatRequest(), 1)
     frames = frame_table([(data[:-3], key, version, False), (None, key, version, False)])

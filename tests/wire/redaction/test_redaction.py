@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from mockraft.wire import messages, metadata_log_frame, record_batch, records, schema_files
@@ -278,6 +279,14 @@ def test_new_leader_in_a_record_is_no_secret() -> None:
     change = metadata_log_frame.encode(records.PartitionChangeRecord(isr=[1, 2, 3], leader=2), 0)
     assert any(prefix in change for prefix in RECORD_PREFIXES)
     assert not may_hold_records(record_batch.encode([change], base_offset=1, leader_epoch=1, timestamp_ms=1))
+
+
+def test_a_record_starts_behind_the_end_of_a_length() -> None:
+    befores = [b"", *(bytes(some) for size in (1, 2) for some in product(range(256), repeat=size))]
+    for before in befores:
+        earlier, last = (b"\0\6", b"\0" + before, before)[len(before)]
+        ends = last < 0x80 and (earlier > 0x7F or (last > 5 and last % 2 == 0))
+        assert [may_hold_records(before + prefix) for prefix in RECORD_PREFIXES] == [ends, ends]
 
 
 def test_every_field_with_the_name_of_a_secret_is_in_the_table() -> None:
