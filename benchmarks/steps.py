@@ -34,8 +34,9 @@ from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
 from mockraft.server.clock import RealClock
 from mockraft.server.effects import Send
+from mockraft.server.listening import bind
 from mockraft.server.running import event_loop
-from mockraft.server.tcp import TcpListener, bind
+from mockraft.server.tcp import TcpListener
 from mockraft.wire.connection import parse_request, read_request_body, write_request
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "where-time-goes.md"
