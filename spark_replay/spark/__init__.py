@@ -12,6 +12,6 @@ the driver, and the rows are the same as on one machine, whatever the splits and
 
 Callables passed to `mapInArrow` are functions of modules, since Spark's workers import them by name.
 `WorkerTable` writes Parquet from the workers (docs/explanation/decisions/parquet-from-the-workers.md): an attempt of a
-task writes its own file, and the driver moves the files of the counted attempts into place, so readers see the old or
-new table.
+task writes its own file, and the driver publishes the files of the counted attempts (`storage.staging`), so readers see
+the old or new table. Captures and tables are on disks, in object stores or on HDFS (`storage`).
 """

@@ -16,6 +16,8 @@ _KIND = ["api_name", "api_key", "api_version", "is_response", "decode_status"]
 _OFFSETS = ("first_diff_offset", "error_offset")
 _WHERE = ("client", "client_port", "frame_no", *_OFFSETS, "error")
 _NEEDED = [*_KIND, "roundtrip", *_WHERE]
+COUNTED = pa.schema([MESSAGES.field(name) for name in _NEEDED])
+"""The columns of MESSAGES that are counted."""
 COUNTS = pa.schema(
     [*(MESSAGES.field(name) for name in _KIND), *columns("frames int64, not_roundtrip int64, example string")]
 )

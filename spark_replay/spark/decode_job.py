@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from os import PathLike
 
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark import tables
+from mockraft.spark_replay.spark.coverage import COUNTED, Coverage, coverage
 from mockraft.spark_replay.spark.data_source import to_spark_schema
-from mockraft.spark_replay.spark.worker_table import WorkerTable, stored_table
+from mockraft.spark_replay.spark.worker_table import WorkerTable, read_dataframe, stored_table, write_dataframe
+from mockraft.spark_replay.storage import Location
 from pyspark.sql import DataFrame, SparkSession
 
 TABLES = ("frames", "messages", "exchanges", "conn_events", "file_events")
@@ -24,7 +26,7 @@ FORMATS = ("parquet", "json")
 def write_tables(
     spark: SparkSession,
     captures: Sequence[str],
-    out: Path,
+    out: str | PathLike[str],
     *,
     only: Sequence[str] = TABLES,
     typed: Sequence[str] = (),
@@ -44,7 +46,8 @@ def write_tables(
     Raises what the source raises, from Spark's job, and OptionError.
     """
     given = dict(options or {})
-    written = out / "frames"
+    folder = Location.parse(out)
+    written = folder / "frames"
 
     def captured() -> WorkerTable:
         return tables.frames_table(spark, captures, partitions=partitions, **given)
@@ -56,7 +59,7 @@ def write_tables(
         if "frames" not in only:
             return reassembled()
         is_parquet = file_format == "parquet"
-        return stored_table(spark, written, FRAMES) if is_parquet else read_table(spark, written, file_format)
+        return stored_table(spark, str(written), FRAMES) if is_parquet else read_table(spark, written, file_format)
 
     makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
         "frames": reassembled,
@@ -76,7 +79,7 @@ def write_tables(
     rows = {}
     for name in (*(name for name in CHOICES if name in only), *map(typed_name, typed)):
         on_table(name)
-        rows[name] = _write(makers[name](), out / name, file_format)
+        rows[name] = _write(makers[name](), folder / name, file_format)
     return rows
 
 
@@ -89,16 +92,27 @@ def _typed(frames: Callable[[], WorkerTable | DataFrame], api: str, show_secrets
     return tables.typed_messages_table(frames(), api, show_secrets=show_secrets)
 
 
-def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
-    if isinstance(table, WorkerTable):
-        if file_format == "parquet":
-            return table.write_parquet(out)
-        table = table.dataframe()
-    table.write.mode("overwrite").format(file_format).save(str(out))
-    rows: int = table.sparkSession.read.schema(table.schema).format(file_format).load(str(out)).count()
-    return rows
+def _write(table: WorkerTable | DataFrame, out: Location, file_format: str) -> int:
+    if file_format == "parquet":
+        is_made_here = isinstance(table, WorkerTable)
+        return table.write_parquet(str(out)) if is_made_here else write_dataframe(table, SCHEMAS[out.name], str(out))
+    rows = table.dataframe() if isinstance(table, WorkerTable) else table
+    rows.write.mode("overwrite").format(file_format).save(out.path)
+    count: int = rows.sparkSession.read.schema(rows.schema).format(file_format).load(out.path).count()
+    return count
 
 
-def read_table(spark: SparkSession, path: Path, file_format: str = "parquet") -> DataFrame:
-    """Read a table written by `write_tables`; `path` ends in its name, which determines the columns."""
-    return spark.read.schema(to_spark_schema(SCHEMAS[path.name])).format(file_format).load(str(path))
+def read_table(spark: SparkSession, out: Location, file_format: str = "parquet") -> DataFrame:
+    """Read a table written by `write_tables`; `out` ends in its name, which determines the columns."""
+    schema = SCHEMAS[out.name]
+    if file_format == "parquet":
+        return read_dataframe(spark, str(out), schema)
+    return spark.read.schema(to_spark_schema(schema)).format(file_format).load(out.path)
+
+
+def stored_coverage(spark: SparkSession, out: Location, file_format: str = "parquet") -> list[Coverage]:
+    """Count the rows of the table messages by API, version, direction and status."""
+    messages = out / "messages"
+    if file_format == "parquet":
+        return coverage(stored_table(spark, str(messages), COUNTED))
+    return coverage(read_table(spark, messages, file_format))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.spark.replaying import Tables, counted_differences
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.whole_files import write_file
 from mockraft.wire import api_keys
 from mockraft.wire.json_form import Json
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 if TYPE_CHECKING:
@@ -77,14 +79,9 @@ def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> lis
     return found
 
 
-def write_rules_fired(spark: SparkSession, out: str, fired: Json) -> None:
-    """Write the result of `rules_fired` to `out/rules.json`, on any file system."""
-    jvm = spark._jvm
-    assert jvm is not None
-    where = jvm.org.apache.hadoop.fs.Path(f"{out}/rules.json")
-    stream = where.getFileSystem(spark._jsc.hadoopConfiguration()).create(where, True)
-    stream.write(json.dumps(fired, indent=1).encode())
-    stream.close()
+def write_rules_fired(out: str, fired: Json) -> None:
+    """Write the result of `rules_fired` to `out/rules.json`."""
+    write_file(Location.parse(out) / "rules.json", json.dumps(fired, indent=1).encode())
 
 
 def _by_api(sent: DataFrame) -> DataFrame:

@@ -19,6 +19,9 @@ from mockraft.spark_replay.regression.rows import OF_EXCHANGE, REPLAYED
 from mockraft.spark_replay.regression.session_replay import Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS, columns
+from mockraft.spark_replay.spark.worker_table import read_dataframe, write_dataframe
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.whole_files import delete_folder
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -103,24 +106,27 @@ def write_replay(
     Each request is sent once: its result is written before anything is derived from it.
     """
     kept = exchanges.persist(StorageLevel.DISK_ONLY)
-    both = f"{out.rstrip('/')}/replayed"
+    folder = Location.parse(out)
+    both = str(folder / "replayed")
     host = spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
     try:
         with ReplayCoordinator(host, on_progress) as driver:
-            replay(kept, run, driver.client).write.mode("overwrite").parquet(both)
+            write_dataframe(replay(kept, run, driver.client), REPLAYED, both)
     finally:
         kept.unpersist()
-    found = _stored(spark, both, REPLAYED)
-    found.select(*REPLAY_RESULTS.names).write.mode("overwrite").parquet(f"{out}/replay_results")
+    found = read_dataframe(spark, both, REPLAYED)
+    write_dataframe(found.select(*REPLAY_RESULTS.names), REPLAY_RESULTS, str(folder / "replay_results"))
     diffs = found.select(*OF_EXCHANGE, F.explode("differences").alias("found")).select(*OF_EXCHANGE, "found.*")
-    diffs.write.mode("overwrite").parquet(f"{out}/diffs")
-    _delete(spark, both)
+    write_dataframe(diffs, DIFFS, str(folder / "diffs"))
+    delete_folder(Location.parse(both))
     return read_replay(spark, out)
 
 
 def read_replay(spark: SparkSession, out: str) -> Tables:
     """Read the tables written by `write_replay`."""
-    return Tables(_stored(spark, f"{out}/replay_results", REPLAY_RESULTS), _stored(spark, f"{out}/diffs", DIFFS))
+    folder = Location.parse(out)
+    results = read_dataframe(spark, str(folder / "replay_results"), REPLAY_RESULTS)
+    return Tables(results, read_dataframe(spark, str(folder / "diffs"), DIFFS))
 
 
 def counted_differences(diffs: DataFrame, baseline: DataFrame | None) -> DataFrame:
@@ -180,16 +186,3 @@ class _ProgressReporter:
             self._coordinator.report(self._sent, self._different)
         self._sent = self._different = 0
         self._reported_s = time.monotonic()
-
-
-def _stored(spark: SparkSession, path: str, schema: pa.Schema) -> DataFrame:
-    # without a schema Spark runs a job to find it
-    return spark.read.schema(from_arrow_schema(schema)).parquet(path)
-
-
-def _delete(spark: SparkSession, path: str) -> None:
-    """Delete a folder if it exists, on any file system."""
-    jvm = spark._jvm
-    assert jvm is not None
-    where = jvm.org.apache.hadoop.fs.Path(path)
-    where.getFileSystem(spark._jsc.hadoopConfiguration()).delete(where, True)

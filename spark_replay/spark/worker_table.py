@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 import pyarrow as pa
-from mockraft.serving.private_files import DIRECTORY_MODE, opener
 from mockraft.spark_replay.spark.data_source import to_spark_schema
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.staging import Staging, table_files
+from mockraft.spark_replay.storage.whole_files import open_for_writing
 from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
@@ -40,10 +41,6 @@ _COUNTED |= {"packet_last", "latency_ns", "ts_first_ns", "ts_last_ns", "request_
 _WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
 
 
-class OutputError(OSError):
-    """Raised if the driver cannot see what workers wrote."""
-
-
 class WorkerTable(NamedTuple):
     """Rows of `schema` that `make` yields for the batches of each partition of `source`.
 
@@ -62,60 +59,66 @@ class WorkerTable(NamedTuple):
         """Return a table that the same workers make of this one's rows, which are not stored."""
         return WorkerTable(self.source, partial(_chained, self.make, make), schema)
 
-    def write_parquet(self, out: Path) -> int:
-        """Write the table to the folder `out`, replacing its contents, and return the number of rows.
+    def write_parquet(self, out: str | PathLike[str]) -> int:
+        """Write the table to the folder `out` (a path or URL), replacing its contents, and return the number of rows.
 
-        `out` is on a file system that the driver and all workers see at the same path. Each attempt of a task writes a
-        file of its own, next to `out`; the files of the attempts that Spark counts are moved into place when all exist,
-        so that `out` has all of the new table or what it had before. The driver collects a row for each partition.
+        A folder on a disk is on a file system that the driver and all workers see at the same path. Each attempt of a
+        task writes a file of its own; those of the attempts that Spark counts become the table when all exist, so that
+        `out` has all of the new table or what it had before (`storage.staging`). The driver collects a row for each
+        partition.
 
-        Raises OutputError if the driver cannot see the workers' files, and PythonException for errors of workers.
+        Raises OutputError if the driver cannot see the workers' files, LocationError for a location that cannot be
+        used, and PythonException for errors of workers.
         """
-        attempts = out.absolute().with_name(f".{out.name}.being-written")
-        shutil.rmtree(attempts, ignore_errors=True)
-        attempts.mkdir(DIRECTORY_MODE, parents=True)
+        staging = Staging.begin(Location.parse(out))
         try:
-            write = partial(_write_part, self.make, self.schema, str(attempts))
+            write = partial(_write_part, self.make, self.schema, str(staging.parts))
             written = sorted(self.source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
-            self._put_in_place(attempts, [file for _, file, rows in written if rows], out)
+            files = [file for _, file, rows in written if rows]
+            if not files:
+                files = ["empty.parquet"]
+                write_parts(iter(()), self.schema, staging.parts / files[0])
+            staging.publish(files)
         finally:
-            shutil.rmtree(attempts, ignore_errors=True)
+            staging.end()
         return sum(rows for _, _, rows in written)
 
-    def _put_in_place(self, attempts: Path, files: list[str], out: Path) -> None:
-        table, before = attempts / "table", attempts / "before"
-        table.mkdir(DIRECTORY_MODE)
-        for number, file in enumerate(files):
-            try:
-                (attempts / file).rename(table / f"part-{number:05}.parquet")
-            except FileNotFoundError:
-                problem = f"{out}: the driver cannot see a part written by a worker"
-                raise OutputError(f"{problem}; use a folder shared by driver and workers") from None
-        if not files:
-            write_parts(iter(()), self.schema, table / "part-00000.parquet")
-        (table / "_SUCCESS").touch()
-        if out.exists():
-            out.rename(before)
-        table.rename(out)
+
+def write_dataframe(rows: DataFrame, schema: pa.Schema, out: str | PathLike[str]) -> int:
+    """Write the rows of Spark's own work like `WorkerTable.write_parquet`; `schema` has their columns."""
+    return WorkerTable(rows, partial(_cast, schema), schema).write_parquet(out)
 
 
-def stored_table(spark: SparkSession, folder: Path, schema: pa.Schema) -> WorkerTable:
+def read_dataframe(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> DataFrame:
+    """Return a stored table: read by Spark from a disk, by workers from elsewhere."""
+    location = Location.parse(folder)
+    if location.is_remote:
+        return stored_table(spark, folder, schema).dataframe()
+    return spark.read.schema(to_spark_schema(schema)).parquet(location.path)
+
+
+def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> WorkerTable:
     """Return the columns of `schema` from a folder of Parquet files, read by workers.
 
     There are two tasks for each core, or more if a task would have more than `GROUPS_MAX` row groups: a task takes a
     Python worker about 40 ms before it has its first row.
 
-    Raises FileNotFoundError for a folder without Parquet files.
+    Raises FileNotFoundError for a folder without Parquet files, OutputError for a table that is incomplete.
     """
-    import pyarrow.parquet as pq
-
-    files = sorted(str(file) for file in folder.absolute().glob("*.parquet"))
-    if not files:
-        raise FileNotFoundError(f"{folder}: no Parquet files")
-    groups = [(file, group) for file in files for group in range(pq.ParquetFile(file).num_row_groups)]
+    location = Location.parse(folder)
+    location = location if location.is_remote else location._replace(path=os.path.abspath(location.path))
+    groups = [(str(file), group) for file in table_files(location) for group in range(_row_groups(file))]
     tasks = max(2 * spark.sparkContext.defaultParallelism, -(-len(groups) // GROUPS_MAX))
     numbers = spark.range(0, len(groups), numPartitions=max(min(tasks, len(groups)), 1))
     return WorkerTable(numbers, partial(_stored_groups, groups, schema.names), schema)
+
+
+def _row_groups(file: Location) -> int:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.arrow_path, filesystem=file.file_system()) as opened:
+        count: int = opened.num_row_groups
+    return count
 
 
 def _stored_groups(groups: list[tuple[str, int]], columns: list[str], batches: Batches) -> Batches:
@@ -125,8 +128,16 @@ def _stored_groups(groups: list[tuple[str, int]], columns: list[str], batches: B
     for batch in batches:
         for number in batch.column(0).to_pylist():
             name, group = groups[number]
-            with pq.ParquetFile(name) as file:
+            where = Location.parse(name)
+            with pq.ParquetFile(where.arrow_path, filesystem=where.file_system(), pre_buffer=where.is_remote) as file:
                 yield from file.iter_batches(READ_ROWS, row_groups=[group], columns=columns, use_threads=False)
+
+
+def _cast(schema: pa.Schema, batches: Batches) -> Batches:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(
+            [batch[name].cast(schema.field(name).type) for name in schema.names], schema=schema
+        )
 
 
 def _chained(first: Make, second: Make, batches: Batches) -> Batches:
@@ -140,11 +151,11 @@ def _write_part(make: Make, schema: pa.Schema, folder: str, batches: Batches) ->
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
     file = f"{partition:05}-{uuid.uuid4()}.parquet"
-    rows = write_parts(make(batches), schema, Path(folder, file))
+    rows = write_parts(make(batches), schema, Location.parse(folder) / file)
     yield pa.RecordBatch.from_pylist([{"partition": partition, "file": file, "rows": rows}], schema=_WRITTEN)
 
 
-def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
+def write_parts(batches: Batches, schema: pa.Schema, file: Location) -> int:
     """Write batches as one Parquet file and return the number of rows; at most a row group is in memory.
 
     Raises OSError with the name of the file if the disk is full.
@@ -157,14 +168,14 @@ def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
         raise OSError(error.errno, os.strerror(error.errno), str(file)) from None
 
 
-def _write_groups(batches: Batches, schema: pa.Schema, file: Path) -> int:
+def _write_groups(batches: Batches, schema: pa.Schema, file: Location) -> int:
     import pyarrow.parquet as pq
 
     # These differ from row to row: Parquet would build a dictionary and discard it.
     repeated = [field.name for field in schema if field.type != pa.binary() and field.name not in _COUNTED]
     total = rows = size = 0
     group: list[pa.RecordBatch] = []
-    with open(file, "wb", opener=opener) as out, pq.ParquetWriter(out, schema, use_dictionary=repeated) as writer:
+    with open_for_writing(file) as out, pq.ParquetWriter(out, schema, use_dictionary=repeated) as writer:
         for batch in batches:
             group.append(batch)
             rows += batch.num_rows

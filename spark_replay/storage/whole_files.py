@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
+from typing import Any
 
-from mockraft.serving.private_files import DIRECTORY_MODE, write_private
+from mockraft.serving.private_files import DIRECTORY_MODE, opener, write_private
+from mockraft.spark_replay.storage.listing import exists
 from mockraft.spark_replay.storage.locations import Location
 
 
@@ -27,12 +30,21 @@ def write_file(location: Location, content: bytes) -> None:
         file.write(content)
 
 
+def open_for_writing(location: Location) -> Any:
+    """Return a new binary file; in an object store it appears when it is closed. Raises OSError."""
+    if not location.is_remote:
+        return open(location.path, "wb", opener=opener)
+    return location.file_system().open_output_stream(location.arrow_path)
+
+
 def create_folder(location: Location) -> None:
-    """Create a folder with its parents, private on a local disk; object stores need none. Raises OSError."""
+    """Create a folder with its parents, private on a disk; an object store needs its bucket only. Raises OSError."""
     if not location.is_remote:
         Path(location.path).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
     elif not location.is_object_store:
         location.file_system().create_dir(location.arrow_path, recursive=True)
+    elif not exists(location._replace(path="")):
+        raise FileNotFoundError(errno.ENOENT, "no such bucket", str(location._replace(path="")))
 
 
 def delete_folder(location: Location) -> None:

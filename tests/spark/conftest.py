@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ..s3_server import S3Server, s3_server
+
 # Spark starts dozens of Python processes: what one has compiled (pandas above all) the others need not.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -22,7 +24,21 @@ QUICK = {
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[object]:
+def s3_environment() -> Iterator[S3Server]:
+    """An S3 server that lives longer than Spark, whose processes have its address in their environment."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_environment: S3Server) -> S3Server:
+    """The S3 server with an empty bucket, `caps`."""
+    s3_environment.reset("caps")
+    return s3_environment
+
+
+@pytest.fixture(scope="session")
+def spark(s3_environment: S3Server) -> Iterator[object]:
     """The session, `pyspark.sql.SparkSession`."""
     from mockraft.spark_replay.spark.session import start_session
 

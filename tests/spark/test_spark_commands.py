@@ -67,14 +67,31 @@ def test_reports_impossible_output_folder_before_reading(
     assert "Not a directory" in result.stderr
 
 
-@pytest.mark.parametrize("out", ["s3a://caps/out", "hdfs://name/out", "none://out"])
-def test_decode_refuses_an_output_that_is_not_a_folder(
-    run: Callable[..., Result], controller_capture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [
+        ("none://out", "none://out: unknown scheme none://; a location is a path, or file://, s3://"),
+        ("hdfs://name/out", "hdfs://name: "),
+        ("s3a://AKIA:hush@caps/out", "location with credentials"),
+        ("s3:///out", "no bucket behind s3://"),
+    ],
+)
+@pytest.mark.parametrize("command", ["decode", "replay"])
+def test_refuses_an_unusable_output_location(
+    run: Callable[..., Result],
+    controller_capture: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    out: str,
+    reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("decode", "--captures", controller_capture, *ONLY, "--out", out)
+    result = run(command, "--captures", controller_capture, "--out", out)
     assert result.exit_code == 2
-    assert f"{out}: Python workers write the tables to a folder" in result.stderr
+    assert "--out" in result.stderr
+    assert reason in result.stderr
+    assert "hush" not in result.stderr
     assert [*tmp_path.iterdir()] == []
 
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mockraft.spark_replay.schemas import FRAMES
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.staging import OutputError
 
 from ..spark_replay.streams.reassembled import in_order
 
@@ -86,9 +88,7 @@ def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
     monkeypatch.setattr(
         worker_table, "_write_part", lambda make, schema, _, batches: write(make, schema, str(elsewhere), batches)
     )
-    with pytest.raises(
-        worker_table.OutputError, match=r"numbers: the driver cannot see a part written by a worker; use"
-    ):
+    with pytest.raises(OutputError, match=r"numbers: the driver cannot see a part written by a worker; use"):
         worker_table.WorkerTable(spark.range(1), doubled, NUMBERS).write_parquet(tmp_path / "numbers")
     assert not (tmp_path / "numbers").exists()
 
@@ -99,7 +99,7 @@ def test_row_groups_of_a_stored_table_are_shared_out_to_two_tasks_a_core(
     monkeypatch.setattr(worker_table, "ROW_GROUP_ROWS", 4)
     for name, start in (("part-00000", 0), ("part-00001", 12), ("part-00002", 24)):
         worker_table.write_parts(
-            iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, tmp_path / f"{name}.parquet"
+            iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, Location.parse(tmp_path / f"{name}.parquet")
         )
     stored = worker_table.stored_table(spark, tmp_path, pa.schema([NUMBERS.field("number")]))
     assert stored.source.rdd.getNumPartitions() == 4
@@ -113,7 +113,7 @@ def test_a_stored_table_without_rows_has_none_and_without_files_is_an_error(
 ) -> None:
     with pytest.raises(FileNotFoundError, match="no Parquet files"):
         worker_table.stored_table(spark, tmp_path, NUMBERS)
-    worker_table.write_parts(iter(()), NUMBERS, tmp_path / "part-00000.parquet")
+    worker_table.write_parts(iter(()), NUMBERS, Location.parse(tmp_path / "part-00000.parquet"))
     assert worker_table.stored_table(spark, tmp_path, NUMBERS).dataframe().count() == 0
 
 
@@ -123,7 +123,7 @@ def test_no_more_than_a_row_group_is_kept(
 ) -> None:
     monkeypatch.setattr(worker_table, limit, value)
     batches = [numbered(30, start) for start in range(0, 330, 30)]
-    assert worker_table.write_parts(iter(batches), NUMBERS, tmp_path / "part.parquet") == 330
+    assert worker_table.write_parts(iter(batches), NUMBERS, Location.parse(tmp_path / "part.parquet")) == 330
     file = pq.ParquetFile(tmp_path / "part.parquet")
     assert max(file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)) <= 120
     assert file.read()["number"].to_pylist() == list(range(330))
@@ -131,4 +131,4 @@ def test_no_more_than_a_row_group_is_kept(
 
 def test_full_disk_error_names_the_file(worker_table: Any) -> None:
     with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
-        worker_table.write_parts(iter([numbered(1_000)]), NUMBERS, Path("/dev/full"))
+        worker_table.write_parts(iter([numbered(1_000)]), NUMBERS, Location.parse("/dev/full"))

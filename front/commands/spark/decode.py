@@ -10,7 +10,7 @@ import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import blaming
-from mockraft.commands.spark.options import SparkOptions, local_folder, need_spark, result_console, writable_folder
+from mockraft.commands.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
 from mockraft.wire.errors import WireError
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +28,7 @@ followed across splits and files.
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
-  mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
+  mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3://tables/run
 
 """ + exit_codes(
     ExitCode.MISSING,
@@ -78,7 +78,7 @@ class FrameOptions(SparkOptions):
 class DecodeOptions(FrameOptions):
     """Options of `mockraft spark decode`."""
 
-    out: str = required(metavar="DIR", help="The folder for the tables.")
+    out: str = required(metavar="DIR", help="The folder for the tables, a path or URL.")
     file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
     tables: str | None = option(
         None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records, forwarded."
@@ -112,9 +112,10 @@ def decode(options: DecodeOptions) -> None:
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import decode_job
-    from mockraft.spark_replay.spark.coverage import coverage
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.listing import exists
 
-    out, file_format = local_folder(options.out), options.file_format
+    out, file_format = location_of(options.out), options.file_format
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
     typed = _apis(options.typed)
     if typed and options.tables is None:
@@ -123,15 +124,20 @@ def decode(options: DecodeOptions) -> None:
     _chosen(file_format, decode_job.FORMATS, "--format")
     _chosen(options.body, ("json", "none"), "--body")
     source, files = options.source(), options.files()
-    there = [name for name in names if (out / name).exists()]
+    if out.is_remote and file_format == "json":
+        raise typer.BadParameter(
+            f"JSON is written to a disk only, and {out} is none: use parquet", param_hint="--format"
+        )
+    with blaming("--out", LocationError):
+        there = [name for name in names if exists(out / name)]
     if there and not options.overwrite:
         raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
-    writable_folder(str(out))
+    writable_folder(out)
     with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
         counts = decode_job.write_tables(
             spark,
             files,
-            out,
+            str(out),
             only=only,
             typed=typed,
             file_format=file_format,
@@ -145,7 +151,7 @@ def decode(options: DecodeOptions) -> None:
         found = []
         if "messages" in only:
             progress.step("counting messages")
-            found = coverage(decode_job.read_table(spark, out / "messages", file_format))
+            found = decode_job.stored_coverage(spark, out, file_format)
     if not any(counts.values()):
         typer.echo(f"mockraft spark decode: {options.no_kafka(files)}", err=True)
     if options.as_json:

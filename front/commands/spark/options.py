@@ -9,17 +9,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import typer
 from mockraft.commands.exit_codes import ExitCode
 from mockraft.commands.option_fields import option, required
 from mockraft.commands.refusals import blaming, end_without
-from mockraft.serving.private_files import DIRECTORY_MODE
 
 if TYPE_CHECKING:
+    from mockraft.spark_replay.storage import Location
     from pyspark.sql import SparkSession
     from rich.console import Console
 
@@ -82,26 +80,25 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
 
 
-def local_folder(out: str) -> Path:
-    """Return the folder of --out: a path or file:// URL. Raises BadParameter for another scheme."""
-    scheme, separator, _ = out.partition("://")
-    if not separator:
-        return Path(out)
-    if scheme != "file":
-        raise typer.BadParameter(
-            f"{out}: Python workers write the tables to a folder; use one that {scheme}:// is mounted on, or copy them",
-            param_hint="--out",
-        )
-    return Path(unquote(urlsplit(out).path))
+def location_of(text: str, option: str = "--out") -> Location:
+    """Return the location of an option. Raises BadParameter for one that cannot be used."""
+    from mockraft.spark_replay.storage import Location, LocationError
+
+    with blaming(option, LocationError):
+        return Location.parse(text)
 
 
-def writable_folder(out: str) -> None:
-    """Create the folder of --out, unless it is a URL. Raises BadParameter if that is not possible."""
-    try:
-        if "://" not in out:
-            Path(out).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot create the folder {out}: {error.strerror}", param_hint="--out") from None
+def writable_folder(out: Location) -> None:
+    """Create the folder of --out; an object store needs its bucket only. Raises BadParameter if it cannot be used."""
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.whole_files import create_folder
+
+    with blaming("--out", LocationError):
+        try:
+            create_folder(out)
+        except OSError as error:
+            why = error.strerror or str(error).splitlines()[0]
+            raise typer.BadParameter(f"cannot create the folder {out}: {why}", param_hint="--out") from None
 
 
 def result_console() -> Console:

@@ -14,13 +14,14 @@ import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_json
-from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
+from mockraft.commands.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
 
 if TYPE_CHECKING:
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.regression.rules import Rules
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
+    from mockraft.spark_replay.storage import Location
 
 FINDINGS_SHOWN = 40
 
@@ -78,7 +79,7 @@ class ReplayOptions(SparkOptions):
         None, metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
-    html: Path | None = option(None, "--html", help="Write the report as an HTML page.")
+    html: str | None = option(None, "--html", metavar="FILE", help="Write the report as an HTML page.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
     master: str = option("local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
 
@@ -114,9 +115,10 @@ def replay(options: ReplayOptions) -> None:
 
     source, files = options.source(), options.files()
     if out is not None:
-        if baseline is not None and Path(out).resolve() == Path(baseline).resolve():
+        folder_of_out = location_of(out)
+        if baseline is not None and _resolved(folder_of_out) == _resolved(location_of(baseline, "--baseline")):
             raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
-        writable_folder(out)
+        writable_folder(folder_of_out)
     settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
@@ -164,7 +166,15 @@ def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
 
 def _is_folder(text: str) -> bool:
     """Return True if a baseline is a folder of tables: an existing path, or one on another file system."""
-    return "://" in text or Path(text).is_dir()
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.listing import is_folder
+
+    with blaming("--baseline", LocationError):
+        return "://" in text or is_folder(location_of(text, "--baseline"))
+
+
+def _resolved(location: Location) -> Location:
+    return location if location.is_remote else location._replace(path=str(Path(location.path).resolve()))
 
 
 def _on_spark(
@@ -199,7 +209,7 @@ def _on_spark(
         raise _exit_of(error) from None
     progress.step("comparing")
     found = summarise(tables, run.options.rules or rules_of(None), before)
-    write_rules_fired(spark, out, found["rules"])
+    write_rules_fired(out, found["rules"])
     return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
 
 
@@ -212,6 +222,7 @@ def _exit_of(error: Exception) -> Exception:
         ("AlreadySentError", ExitCode.NO_ANSWER),
         ("CaptureError", ExitCode.USAGE),
         ("PATH_NOT_FOUND", ExitCode.USAGE),
+        ("no Parquet files", ExitCode.USAGE),
     ):
         if name in text:
             line = next(line for line in text.splitlines() if name in line)
@@ -220,7 +231,7 @@ def _exit_of(error: Exception) -> Exception:
     return error
 
 
-def _write_html(path: Path, files: list[str], out: str, options: ReplayOptions) -> None:
+def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -> None:
     from mockraft.spark_replay.report.page import write_report
 
     servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
