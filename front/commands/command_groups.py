@@ -52,6 +52,7 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
     },
     "From an incident to a test": {
         "twin": Listed("twin.command", "Run a copy of a real controller, from its files or a capture."),
+        "redact": Listed("twin.redact", "Copy a controller's metadata without names and secrets."),
         "lab": Listed("lab", "Run a test under many schedules of the controller."),
     },
     "Read and write bytes": {

@@ -142,12 +142,12 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson =
         typer.echo("nothing changed")
 
 
-def history_of(source: Path) -> History:
-    """Return the history of --from. BadParameter; end the command if a package is missing."""
+def history_of(source: Path, hint: str = "--from") -> History:
+    """Return the history of a source. BadParameter with this hint; end the command if a package is missing."""
     from mockraft.twin import SourceError, read_history
 
     try:
-        with blaming("--from", SourceError):
+        with blaming(hint, SourceError):
             return read_history(source)
     except ModuleNotFoundError as error:
         end_without("twin", error.name, "captures")
