@@ -34,6 +34,7 @@ from mockraft.wire.names import did_you_mean
 if TYPE_CHECKING:
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.double.memory_network import MemoryNetwork
+    from mockraft.twin.brokers import Which
     from mockraft.wire.message import MessageLookup
 
 
@@ -56,13 +57,14 @@ def configured(
     state: str | Path | None = None,
     twin_of: str | Path | None = None,
     twin_at: str | int | None = None,
+    has_brokers: bool = False,
     **options: Any,
 ) -> ControllerConfig:
     """Return the config of a controller in a test, from the options of `Controller`. ValueError, DataDirError."""
     if twin_of is not None:
         if state is not None:
             raise ValueError("a controller begins with a state or as a twin: give state or twin_of")
-        options = {**twin_options(twin_of, twin_at), **options}
+        options = {**twin_options(twin_of, twin_at, has_brokers=has_brokers), **options}
         state = options.pop("state")
     if options.get("as_version") is not None:
         options["release"] = options["as_version"]
@@ -115,7 +117,8 @@ class Controller(DoubleInLoop, ControllerApi):
     `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. `twin_of` is a real
     controller's data directory, a snapshot, or a capture, of which it becomes a twin, as of the offset or time
     `twin_at`; the source is only read. The cluster id is `cluster_id`, else the data directory's, the state's or the
-    source's, else a new one each time.
+    source's, else a new one each time. `twin_brokers="live"` runs simulated brokers in place of those of the source
+    that were not fenced, "all" in place of all.
 
     `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. They send a heartbeat, and
     try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and
@@ -137,6 +140,7 @@ class Controller(DoubleInLoop, ControllerApi):
         *,
         clock: Clock | Literal["virtual"] | None = None,
         brokers: int = 0,
+        twin_brokers: Which | None = None,
         broker_heartbeat_interval_ms: int | None = None,
         strict: bool = False,
         stubs: str | Path | Iterable[Stub] = (),
@@ -146,7 +150,7 @@ class Controller(DoubleInLoop, ControllerApi):
         self.brokers: dict[int, SimulatedBroker] = {}
         """The brokers that were started here, by id."""
         check_type("brokers", brokers, int)
-        self._broker_count = brokers
+        self._broker_count, self._twin_brokers = brokers, twin_brokers
         self._broker_defaults: BrokerOptions = {}
         if broker_heartbeat_interval_ms is not None:
             check_type("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
@@ -159,7 +163,8 @@ class Controller(DoubleInLoop, ControllerApi):
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: {self.node_id: self.running}, self._script)
-        super().__init__(configured(config, self._rng, **options), double, admin_port)
+        configured_as = configured(config, self._rng, has_brokers=twin_brokers is not None, **options)
+        super().__init__(configured_as, double, admin_port)
 
     @classmethod
     def sync(cls, config: ControllerConfig | None = None, **options: Unpack[OneControllerOptions]) -> SyncController:
@@ -175,6 +180,11 @@ class Controller(DoubleInLoop, ControllerApi):
         try:
             await self._start_admin()
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
+            if self._twin_brokers is not None:
+                from mockraft.double.twins import registered_brokers
+
+                brokers = registered_brokers(self, self._twin_brokers, self._rng, self._broker_defaults)
+                await asyncio.gather(*map(self.run_broker, brokers))
         except BaseException:
             await self._stop()
             raise
@@ -225,7 +235,6 @@ class Controller(DoubleInLoop, ControllerApi):
         options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
         Raises RuntimeError for one that stops at once, TimeoutError when `timeout_s` has passed.
         """
-        from mockraft.brokers.lifecycle import BrokerState
         from mockraft.double.broker import SimulatedBroker
 
         if wait not in ("registered", "running", None):
@@ -235,12 +244,25 @@ class Controller(DoubleInLoop, ControllerApi):
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
         broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)
+        await self.run_broker(broker, wait, timeout_s)
+        return broker
+
+    async def run_broker(
+        self,
+        broker: SimulatedBroker,
+        wait: Literal["registered", "running"] | None = "running",
+        timeout_s: float = BROKER_PATIENCE_S,
+    ) -> None:
+        """Start a simulated broker that was made for this controller, as `start_broker`."""
+        from mockraft.brokers.lifecycle import BrokerState
+
+        broker_id = broker.config.broker_id
         before = self.brokers.get(broker_id)
         if before is not None and not before.stopped.is_set():
             raise RuntimeError(f"broker {broker_id} runs already")
         self.brokers[broker_id] = broker
         # A broker with TLS, SASL or the messages of a proposal needs sockets, and with them the machine's time.
-        if options["security"] is None and options["messages"] is messages:
+        if broker.config.security is None and broker.config.messages is messages:
             self._share_time_with(broker)
         broker.start()
         if self._network is not None:
@@ -250,7 +272,6 @@ class Controller(DoubleInLoop, ControllerApi):
             await self._let_time_pass(asyncio.ensure_future(broker.wait_until_registered(timeout_ms)))
         elif wait == "running":
             await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING, timeout_ms)))
-        return broker
 
     def _share_time_with(self, broker: SimulatedBroker) -> None:
         """Move a broker by the controller's virtual clock, if it has one, and connect them in memory."""

@@ -125,6 +125,7 @@ class OneControllerOptions(ControllerOptions, total=False):
     """Options of `Controller.sync`."""
 
     brokers: int
+    twin_brokers: Literal["live", "all"] | None
     broker_heartbeat_interval_ms: int | None
 
 

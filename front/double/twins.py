@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import random
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.twin import read_history, twin_state, write_twin
+from mockraft.twin.brokers import controller_release
+
+if TYPE_CHECKING:
+    from mockraft.double.broker import SimulatedBroker
+    from mockraft.double.controller import Controller
+    from mockraft.double.options import BrokerOptions
+    from mockraft.twin.brokers import Which
 
 
-def twin_options(source: str | Path, at: str | int | None = None) -> dict[str, Any]:
+def twin_options(source: str | Path, at: str | int | None = None, *, has_brokers: bool = False) -> dict[str, Any]:
     """Return the options with which a controller is the twin of a source at a point: its state, release and node id.
 
     SourceError, a ValueError, if there is no such state.
@@ -25,6 +33,19 @@ def twin_options(source: str | Path, at: str | int | None = None) -> dict[str, A
     return {
         "state": write_twin(folder / "twin.checkpoint", twin, moment.timestamp_ms),
         "node_id": twin.node_id,
-        "release": twin.release,
+        "release": controller_release(twin.release) if has_brokers else twin.release,
         "metadata_version": moment.image.metadata_version,
     }
+
+
+def registered_brokers(
+    controller: Controller, which: Which, rng: random.Random, options: BrokerOptions
+) -> list[SimulatedBroker]:
+    """Return simulated brokers, not started, that continue those registered with a controller."""
+    from mockraft.double.broker import SimulatedBroker
+    from mockraft.twin import brokers
+
+    image, address = controller.running.controller.image, (controller.host, controller.port)
+    own: dict[str, Any] = {"serve_clients": True, **options}
+    configs = brokers.registered_brokers(image, which, controller.cluster_id, (address,), rng, **own)
+    return brokers.continued(map(SimulatedBroker, configs), image)

@@ -152,9 +152,13 @@ async def _start_brokers(
     security = config.own_client_security
     count, port = options["brokers"], options["brokers_port"]
     try:
-        fleet = await start_brokers(
-            addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
-        )
+        if "registered_brokers" in options:
+            fleet = options["registered_brokers"](config.cluster_id, tuple(addresses), rng)
+            await fleet.start()
+        else:
+            fleet = await start_brokers(
+                addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
+            )
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))
     undo.push_async_callback(fleet.leave, SHUTDOWN_MS)

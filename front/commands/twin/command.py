@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
@@ -16,6 +17,7 @@ from mockraft.commands.serve.options import OPTIONS, OptionError, defaults
 from mockraft.commands.twin.options import option_of_serve
 
 if TYPE_CHECKING:
+    from mockraft.server.controller.image import Image
     from mockraft.twin import History, Moment
 
 ABOUT = """Run a copy of a real controller: its brokers, topics, configs and features, to test and to change.
@@ -74,6 +76,9 @@ class Options:
     release: str | None = option(None, help="Be the controller of this Kafka release. Default: the source's.")
     data_dir: Path | None = option_of_serve("data_dir")
     session_timeout_ms: int = option_of_serve("session_timeout_ms")
+    brokers: Literal["none", "live", "all"] = option(
+        "none", help="Simulated brokers in place of those that were not fenced, or of all registered ones."
+    )
     admin_port: str = option_of_serve("admin_port")
     virtual_clock: bool = option_of_serve("virtual_clock")
     stubs: Path | None = option_of_serve("stubs")
@@ -105,10 +110,12 @@ def twin(context: typer.Context, options: Options) -> None:
         state = twin_state(history, moment)
     report(history, moment)
     given = {name: value for name, value in vars(options).items() if name in OPTIONS and value is not None}
+    del given["brokers"]
     chosen = {
         "node_id": state.node_id,
         "release": state.release,
         "metadata_version": str(moment.image.metadata_version),
+        **_brokers(options.brokers, moment.image, state.release),
     }
     with tempfile.TemporaryDirectory(prefix="mockraft-twin-") as folder:
         chosen["initial_state"] = write_twin(Path(folder) / "twin.checkpoint", state, moment.timestamp_ms)
@@ -118,6 +125,16 @@ def twin(context: typer.Context, options: Options) -> None:
             raise typer.BadParameter(str(error), param_hint=error.flag or None) from error
     if code:
         raise typer.Exit(code)
+
+
+def _brokers(which: Literal["none", "live", "all"], image: Image, release: str) -> dict[str, Any]:
+    """Return the options of `serve` for simulated brokers."""
+    from mockraft.twin.brokers import controller_release, registered_fleet
+
+    if which == "none":
+        return {"brokers": 0}
+    count = sum(which == "all" or not each.fenced for each in image.cluster.brokers.values())
+    return {"brokers": count, "registered_brokers": partial(registered_fleet, image, which), "release": controller_release(release)}
 
 
 def diff(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:

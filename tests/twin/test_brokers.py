@@ -1,0 +1,45 @@
+"""Simulated brokers in place of those of the source."""
+
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+
+from ..commands.cli import started
+from .directories import write_directory
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+
+
+def test_live_brokers_continue_without_a_change_of_partitions() -> None:
+    source = CAPTURES / "controller-4.3.1.pcap"
+    with Controller.sync(twin_of=source, twin_at=100, clock="virtual", twin_brokers="live") as twin:
+        epochs = {broker.broker_id: broker.epoch for broker in twin.state.brokers()}
+        partitions = [topic.partitions for topic in twin.state.topics()]
+        twin.advance(60_000)
+        assert epochs == {broker.broker_id: broker.epoch for broker in twin.state.brokers()} == {1: 17, 2: 38}
+        assert [topic.partitions for topic in twin.state.topics()] == partitions
+        assert not any(broker.fenced for broker in twin.state.brokers())
+
+
+def test_fenced_brokers_come_back_only_with_all(tmp_path: Path) -> None:
+    directory = write_directory(tmp_path / "data")
+    with Controller.sync(twin_of=directory, clock="virtual", twin_brokers="live") as twin:
+        assert sorted(twin.brokers) == [1]
+        assert twin.state.topic("payments").partitions[0].leader == -1
+        directories = [each.id for each in twin.state.broker(2).log_dirs]
+    with Controller.sync(twin_of=directory, clock="virtual", twin_brokers="all") as twin:
+        twin.advance(20_000)
+        assert sorted(twin.brokers) == [1, 2]
+        assert [each.id for each in twin.state.broker(2).log_dirs] == directories
+        assert twin.state.topic("payments").partitions[0].leader == 2
+        assert [sorted(each.isr) for each in twin.state.topic("orders").partitions] == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize("version", ["3.7.2", "4.4.0"])
+def test_the_command_runs_them(version: str) -> None:
+    capture = CAPTURES / "releases" / f"kafka-{version}.pcapng.gz"
+    arguments = ("twin", "--from", capture, "--brokers", "all", "--port", 0)
+    with started(*arguments, ready=r"mockraft ready .*\n") as (process, _):
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("mockraft brokers bootstrap_servers=127.0.0.1:")

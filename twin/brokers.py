@@ -1,0 +1,82 @@
+"""Simulated brokers for the brokers that are registered in a state, so that its twin lives.
+
+A broker continues the registered one: its id, incarnation, directories, rack and features, so that the controller takes
+it for the same process, which has moved to another address. A fenced broker was gone; as a simulated one it comes back
+as a new incarnation after a clean shutdown.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.fleet import Fleet
+from mockraft.brokers.lifecycle import ReadyToUnfence
+from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.releases import release
+from mockraft.server.controller.image import BrokerRegistration, Image
+
+B = TypeVar("B", bound=SimulatedBroker)
+
+RELEASE_MIN = "3.9"
+"""Oldest release whose controllers tell simulated brokers where the leader is; older ones need static voters."""
+
+Which = Literal["live", "all"]
+"""The brokers that were not fenced, or all registered ones."""
+
+
+def registered_brokers(
+    image: Image, which: Which, cluster_id: str, bootstrap: tuple[tuple[str, int], ...], rng: random.Random, **options: Any
+) -> list[BrokerConfig]:
+    """Return configs for the registered brokers, by id; `options` are those of `draw_config`. """
+    return [
+        _continuing(draw_config(broker_id, cluster_id, bootstrap, rng, **options), registration)
+        for broker_id, registration in sorted(image.cluster.brokers.items())
+        if which == "all" or not registration.fenced
+    ]
+
+
+def continued(brokers: Iterable[B], image: Image) -> list[B]:
+    """Return the brokers, not started yet, as ones that run already if they were not fenced.
+
+    A broker that asks to be fenced while it starts would leave its ISRs.
+    """
+    found = [*brokers]
+    for broker in found:
+        if not image.cluster.brokers[broker.config.broker_id].fenced:
+            broker.happen(ReadyToUnfence())
+    return found
+
+
+def registered_fleet(
+    image: Image, which: Which, cluster_id: str, bootstrap: tuple[tuple[str, int], ...], rng: random.Random
+) -> Fleet:
+    """Return a fleet of the registered brokers that serves clients, not started."""
+    fleet = Fleet(registered_brokers(image, which, cluster_id, bootstrap, rng, serve_clients=True))
+    continued(fleet.brokers, image)
+    return fleet
+
+
+def _continuing(drawn: BrokerConfig, registration: BrokerRegistration) -> BrokerConfig:
+    ids = registration.log_dirs
+    log_dirs = tuple(DirectoryAt(f"/twin/broker-{drawn.broker_id}/d{n}", each) for n, each in enumerate(ids))
+    cordoned = [each.path for each in log_dirs if each.directory_id in (registration.cordoned_log_dirs or ())]
+    return replace(
+        drawn,
+        incarnation_id=drawn.incarnation_id if registration.fenced else registration.incarnation_id,
+        previous_broker_epoch=registration.broker_epoch,
+        log_dirs=log_dirs or drawn.log_dirs,
+        cordoned_log_dirs=",".join(cordoned),
+        rack=registration.rack,
+        features={name: (each.min_version, each.max_version) for name, each in registration.features.items()}
+        or drawn.features,
+    )
+
+
+def controller_release(of: str) -> str:
+    """Return the release of a twin with simulated brokers: this one, unless they could not find its leader."""
+    return of if release(of).is_since(RELEASE_MIN) else RELEASE_MIN
