@@ -25,14 +25,20 @@ B = TypeVar("B", bound=SimulatedBroker)
 RELEASE_MIN = "3.9"
 """Oldest release whose controllers tell simulated brokers where the leader is; older ones need static voters."""
 
+Addresses = tuple[tuple[str, int], ...]
 Which = Literal["live", "all"]
 """The brokers that were not fenced, or all registered ones."""
 
 
 def registered_brokers(
-    image: Image, which: Which, cluster_id: str, bootstrap: tuple[tuple[str, int], ...], rng: random.Random, **options: Any
+    image: Image,
+    which: Which,
+    cluster_id: str,
+    bootstrap: Addresses,
+    rng: random.Random,
+    **options: Any,
 ) -> list[BrokerConfig]:
-    """Return configs for the registered brokers, by id; `options` are those of `draw_config`. """
+    """Return configs for the registered brokers, by id; `options` are those of `draw_config`."""
     return [
         _continuing(draw_config(broker_id, cluster_id, bootstrap, rng, **options), registration)
         for broker_id, registration in sorted(image.cluster.brokers.items())
@@ -52,9 +58,7 @@ def continued(brokers: Iterable[B], image: Image) -> list[B]:
     return found
 
 
-def registered_fleet(
-    image: Image, which: Which, cluster_id: str, bootstrap: tuple[tuple[str, int], ...], rng: random.Random
-) -> Fleet:
+def registered_fleet(image: Image, which: Which, cluster_id: str, bootstrap: Addresses, rng: random.Random) -> Fleet:
     """Return a fleet of the registered brokers that serves clients, not started."""
     fleet = Fleet(registered_brokers(image, which, cluster_id, bootstrap, rng, serve_clients=True))
     continued(fleet.brokers, image)

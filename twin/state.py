@@ -10,6 +10,7 @@ from mockraft.server.controller.image import Image
 from mockraft.server.controller.log.state_file import SavedState, write_saved
 from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.twin.history import History, Moment, SourceError
+from mockraft.wire.redaction.messages import masked
 
 NODE_ID = 3000
 """Node id of a twin, unless the source has such a node: then the next one that is free."""
@@ -37,9 +38,12 @@ def twin_state(history: History, moment: Moment) -> TwinState:
     return TwinState(SavedState(state_id, history.cluster_id, records), _free_node_id(image), _release_of(image).name)
 
 
-def write_twin(path: Path, state: TwinState, timestamp_ms: int) -> Path:
-    """Write the state as a file for `initial_state`; return its path."""
-    write_saved(path, state.saved, timestamp_ms)
+def write_twin(path: Path, state: TwinState, timestamp_ms: int, *, show_secrets: bool = True) -> Path:
+    """Write the state as a file for `initial_state` and `read_history`; return its path. OSError."""
+    saved = state.saved
+    if not show_secrets:
+        saved = saved._replace(records=[at._replace(record=masked(at.record)) for at in saved.records])
+    write_saved(path, saved, timestamp_ms)
     return path
 
 

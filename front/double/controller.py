@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from mockraft.double.blocking import InLoopThread, T, constant, reads
+from mockraft.double.blocking import InLoopThread, T, blocking, constant, reads
 from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, ControllerApi, script_of
 from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
@@ -34,6 +34,8 @@ from mockraft.wire.names import did_you_mean
 if TYPE_CHECKING:
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.double.memory_network import MemoryNetwork
+    from mockraft.double.plan import PlanOutcome, Step
+    from mockraft.twin import History
     from mockraft.twin.brokers import Which
     from mockraft.wire.message import MessageLookup
 
@@ -55,7 +57,7 @@ def configured(
     profile: str | Iterable[str] = (),
     schemas: str | Path | Iterable[str | Path] = (),
     state: str | Path | None = None,
-    twin_of: str | Path | None = None,
+    twin_of: str | Path | History | None = None,
     twin_at: str | int | None = None,
     has_brokers: bool = False,
     **options: Any,
@@ -157,13 +159,13 @@ class Controller(DoubleInLoop, ControllerApi):
             self._broker_defaults["heartbeat_interval_ms"] = broker_heartbeat_interval_ms
         elif clock is None:
             self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
-        self._rng = random.Random(options.get("seed"))
+        self.rng = random.Random(options.get("seed"))
         self._clock = clock_of(clock)
         self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: {self.node_id: self.running}, self._script)
-        configured_as = configured(config, self._rng, has_brokers=twin_brokers is not None, **options)
+        configured_as = configured(config, self.rng, has_brokers=twin_brokers is not None, **options)
         super().__init__(configured_as, double, admin_port)
 
     @classmethod
@@ -176,14 +178,14 @@ class Controller(DoubleInLoop, ControllerApi):
         return f"<{type(self).__name__} {self.node_id}, {where}>"
 
     async def __aenter__(self) -> Self:
-        self._running = await RunningController.start(self._config, self._clock, self._rng, script=self._script)
+        self._running = await RunningController.start(self._config, self._clock, self.rng, script=self._script)
         try:
             await self._start_admin()
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
             if self._twin_brokers is not None:
                 from mockraft.double.twins import registered_brokers
 
-                brokers = registered_brokers(self, self._twin_brokers, self._rng, self._broker_defaults)
+                brokers = registered_brokers(self, self._twin_brokers, self.rng, self._broker_defaults)
                 await asyncio.gather(*map(self.run_broker, brokers))
         except BaseException:
             await self._stop()
@@ -240,7 +242,7 @@ class Controller(DoubleInLoop, ControllerApi):
         if wait not in ("registered", "running", None):
             raise ValueError(f"wait={wait!r}: it must be 'registered', 'running' or None")
         options = {**self._broker_defaults, **options}
-        options.setdefault("seed", self._rng.getrandbits(32))
+        options.setdefault("seed", self.rng.getrandbits(32))
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
         broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)
@@ -272,6 +274,12 @@ class Controller(DoubleInLoop, ControllerApi):
             await self._let_time_pass(asyncio.ensure_future(broker.wait_until_registered(timeout_ms)))
         elif wait == "running":
             await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING, timeout_ms)))
+
+    async def plan(self, steps: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
+        """Do the steps of a plan in virtual time and return what each did: `[{"restart": "all"}]`; PlanError."""
+        from mockraft.double.plan import run_plan
+
+        return await run_plan(self, steps)
 
     def _share_time_with(self, broker: SimulatedBroker) -> None:
         """Move a broker by the controller's virtual clock, if it has one, and connect them in memory."""
@@ -365,6 +373,8 @@ class SyncController(ThreadedController, BlockingDoubleApi[Controller]):
         from mockraft.double.broker import SyncSimulatedBroker
 
         return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
+
+    plan = blocking(Controller.plan)
 
 
 class AwaitedController(ThreadedController, AsyncDoubleApi):

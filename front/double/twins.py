@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mockraft.twin import read_history, twin_state, write_twin
+from mockraft.twin import History, read_history, twin_state, write_twin
 from mockraft.twin.brokers import controller_release
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from mockraft.twin.brokers import Which
 
 
-def twin_options(source: str | Path, at: str | int | None = None, *, has_brokers: bool = False) -> dict[str, Any]:
+def twin_options(
+    source: str | Path | History, at: str | int | None = None, *, has_brokers: bool = False
+) -> dict[str, Any]:
     """Return the options with which a controller is the twin of a source at a point: its state, release and node id.
 
     SourceError, a ValueError, if there is no such state.
     """
-    history = read_history(source)
+    history = source if isinstance(source, History) else read_history(source)
     moment = history.moment(at)
     twin = twin_state(history, moment)
     folder = Path(tempfile.mkdtemp(prefix="mockraft-twin-"))

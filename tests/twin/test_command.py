@@ -1,8 +1,10 @@
 """`mockraft twin`: a running copy, and its changes."""
 
 import json
+import re
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -67,3 +69,40 @@ def test_a_capture_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     result = invoke("twin", "diff", "--from", shutil.copy(CAPTURE, tmp_path))
     assert result.exit_code == 7
     assert "mockraft[captures]" in result.output
+
+
+def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
+    plan, written = tmp_path / "plan.yaml", tmp_path / "test_restart.py"
+    plan.write_text("- upgrade: {metadata.version: 4.3}\n- restart: all\n")
+    result = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--save-test", written)
+    assert result.exit_code == 1
+    assert "2  restart all " in result.stdout
+    assert result.stdout.endswith("step 2 breaks: offline: t2-0, t2-1; under min ISR: t2-0, t2-1\n")
+    assert len(written.read_text().splitlines()) <= 15
+
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "mockraft.pytest_plugin", str(written)]
+    failed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert failed.returncode == 1, failed.stdout
+    assert "step 2 breaks: offline: t2-0, t2-1" in failed.stdout
+    mended = '[{"replication_factor": {"topic": "t2", "factor": 2}}, {"restart": "all"}]'
+    written.write_text(re.sub(r"STEPS = .*", f"STEPS = {mended}", written.read_text()))
+    passed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert passed.returncode == 0, passed.stdout
+
+
+def test_a_safe_plan_as_json(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"steps": [{"wait": 1}]}))
+    result = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--json")
+    assert result.exit_code == 0
+    tree = json.loads(result.stdout)
+    assert (tree["isSafe"], tree["steps"][0]["step"]) == (True, "wait 1")
+
+
+@pytest.mark.parametrize(("text", "error"), [("- reboot: 1", "there is no step"), ("", "a plan is a list of steps")])
+def test_a_plan_with_a_mistake_is_refused(tmp_path: Path, text: str, error: str) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(text)
+    result = invoke("twin", "plan", "--from", CAPTURE, plan)
+    assert result.exit_code == 2
+    assert error in one_line(result.output)

@@ -35,7 +35,9 @@ unless --data-dir is given, and begins with a snapshot of the state.
 \b
   mockraft twin --from /var/lib/kafka/metadata                           the newest state
   mockraft twin --from copy --at 2026-11-26T02:00:00Z --admin-port 8080  an hour ago, with the live page
+  mockraft twin --from copy --brokers live                               with simulated brokers
   mockraft twin diff --from copy --at 1200 --to 1300                     what these records changed
+  mockraft twin plan --from copy plan.yaml                               what steps would do
 
 Prints the line of mockraft serve once it accepts connections. Ctrl-C ends it.
 
@@ -88,9 +90,12 @@ class Options:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
+    from mockraft.commands.twin import plan
+
     twin_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     twin_app.callback(help=ABOUT)(as_typer(twin))
     twin_app.command("diff", help=DIFF_ABOUT, short_help="List what changed between two points.")(diff)
+    plan.register(twin_app)
     app.add_typer(twin_app, name="twin")
 
 
@@ -134,7 +139,11 @@ def _brokers(which: Literal["none", "live", "all"], image: Image, release: str) 
     if which == "none":
         return {"brokers": 0}
     count = sum(which == "all" or not each.fenced for each in image.cluster.brokers.values())
-    return {"brokers": count, "registered_brokers": partial(registered_fleet, image, which), "release": controller_release(release)}
+    return {
+        "brokers": count,
+        "registered_brokers": partial(registered_fleet, image, which),
+        "release": controller_release(release),
+    }
 
 
 def diff(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:

@@ -15,9 +15,9 @@ from mockraft.twin import read_history
 from mockraft.twin.directory import write_directory
 from mockraft.twin.redaction import Redactor, redacted
 
-from ..budgets import SOAKS
-from ..clients import create_topic
-from ..twin.directories import files_of
+from ...budgets import SOAKS
+from ...clients import create_topic
+from ...twin.directories import files_of
 
 pytestmark = pytest.mark.real_kafka
 

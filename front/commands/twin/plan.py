@@ -1,0 +1,107 @@
+"""`mockraft twin plan`: what would happen, step by step."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.commands.exit_codes import ExitCode, exit_codes
+from mockraft.commands.refusals import blaming, end_without
+from mockraft.commands.twin.command import AsJson, Source, history_of
+
+if TYPE_CHECKING:
+    from mockraft.double.plan import PlanOutcome
+    from mockraft.twin.brokers import Which
+
+ABOUT = """Do the steps of a plan on a twin with simulated brokers, in virtual time, and show what each would do.
+
+A step is answered as Kafka's controller of that release would answer, by error code and message. Then time passes
+until nothing changes any more. The table has, for each step, how long that took, and the partitions without a leader,
+with fewer in-sync replicas than min.insync.replicas, and under-replicated: the most during the step, and those at its
+end. --save-test keeps state and plan as a pytest test, which fails until the plan is safe.
+
+\b
+  mockraft twin plan --from controller-data plan.yaml
+  mockraft twin plan --from night.pcap --at 1200 plan.json --json
+  mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
+
+\b
+plan.yaml, with every kind of step:
+  steps:
+  - upgrade: {metadata.version: 4.4}         # or a level, of any feature
+  - restart: all                             # rolling, or [1, 2]
+  - replication_factor: {factor: 3}          # of all topics, or with topic: t
+  - reassign: {topic: t, partition: 0, replicas: [1, 2]}
+  - drain: [3]                               # its replicas move to others
+  - shut_down: [3]                           # controlled
+  - unregister: [3]
+  - lose: [2]                                # brokers that die
+  - start: [2]
+  - lose_rack: a
+  - lose_directory: {broker: 1, directory: 0}
+  - elect: {topic: t, partition: 0, unclean: true}
+  - wait: 60                                 # seconds
+
+""" + exit_codes(
+    ExitCode.MISSING,
+    done="each step was accepted and kept all partitions available",
+    failed="a step was refused, or made a partition unavailable",
+)
+
+Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The steps, as YAML or JSON.")]
+At = Annotated[str | None, typer.Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
+All = Annotated[bool, typer.Option("--all", help="Also simulate brokers that were fenced.")]
+SaveTest = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
+SessionTimeout = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms of the controllers.")]
+
+
+def register(twin_app: typer.Typer) -> None:
+    """Add the command to those of `mockraft twin`."""
+    twin_app.command("plan", help=ABOUT, short_help="Show what steps would do: upgrades, losses, reassignments.")(plan)
+
+
+def plan(
+    source: Source,
+    plan: Plan,
+    at: At = None,
+    all_brokers: All = False,
+    session_timeout_ms: SessionTimeout = 9_000,
+    save_test: SaveTest = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do the steps; see ABOUT."""
+    from mockraft import Controller
+    from mockraft.double.plan import read_plan
+    from mockraft.double.plan.written_test import write_test
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        with blaming("PLAN", OSError, ValueError):
+            steps = read_plan(plan)
+    except ModuleNotFoundError as error:
+        end_without("twin plan", error.name, "admin")
+    history = history_of(source)
+    which: Which = "all" if all_brokers else "live"
+    with blaming("--at"):
+        twin = Controller.sync(
+            twin_of=history,
+            twin_at=at,
+            clock="virtual",
+            twin_brokers=which,
+            session_timeout_ms=session_timeout_ms,
+            seed=0,
+        )
+    with twin as controller:
+        outcome: PlanOutcome = controller.plan(steps)
+    for note in history.notes:
+        typer.echo(f"mockraft twin plan: {note}", err=True)
+    typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
+    if save_test is not None:
+        with blaming("--save-test", OSError):
+            written = write_test(save_test, history, at, steps, which)
+        typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
+    if not outcome.is_safe:
+        raise typer.Exit(ExitCode.FAILED)

@@ -1,0 +1,93 @@
+"""The result of a plan: what each step was answered and what it did to partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mockraft.double.plan.availability import Availability
+
+if TYPE_CHECKING:
+    from mockraft.double.plan.steps import Step
+    from mockraft.server.views import LogRecord
+    from mockraft.wire.json_form import Tree
+
+_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOutcome:
+    """One step. `answers` are Kafka's refusals, empty if all was accepted; `seconds` are virtual.
+
+    `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end.
+    """
+
+    step: Step
+    answers: tuple[str, ...]
+    seconds: float
+    before: Availability
+    during: Availability
+    after: Availability
+    records: list[LogRecord] = field(repr=False)
+
+    @property
+    def breaks(self) -> str:
+        """The partitions that this step made unusable, as text; empty if there are none."""
+        parts = []
+        for what, was, now in (
+            ("offline", self.before.offline, self.during.offline),
+            ("under min ISR", self.before.under_min_isr, self.during.under_min_isr),
+        ):
+            if lost := sorted(now - was):
+                more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
+                parts.append(f"{what}: {', '.join(lost[:_NAMES_SHOWN])}{more}")
+        return "; ".join(parts)
+
+    def to_json(self) -> Tree:
+        """Return the outcome as a JSON object, with the types of its records."""
+        return {
+            "step": str(self.step),
+            "answers": list(self.answers),
+            "seconds": self.seconds,
+            "offline": [len(self.during.offline), len(self.after.offline)],
+            "underMinIsr": [len(self.during.under_min_isr), len(self.after.under_min_isr)],
+            "underReplicated": [len(self.during.under_replicated), len(self.after.under_replicated)],
+            "breaks": self.breaks,
+            "records": [each.type for each in self.records],
+        }
+
+
+@dataclass(frozen=True)
+class PlanOutcome:
+    """The outcome of each step that was done."""
+
+    steps: list[StepOutcome]
+
+    @property
+    def is_safe(self) -> bool:
+        """True if no step was refused, and none made a partition unusable."""
+        return not any(each.answers or each.breaks for each in self.steps)
+
+    def to_json(self) -> Tree:
+        """Return the outcome as a JSON object."""
+        return {"isSafe": self.is_safe, "steps": [each.to_json() for each in self.steps]}
+
+    def __str__(self) -> str:
+        """Return a table: counts are the most during a step, and after → those at its end, if they differ."""
+        rows = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
+        for number, each in enumerate(self.steps, start=1):
+            counts = [_count(*pair) for pair in zip(each.during, each.after, strict=True)]
+            answer = each.answers[0] if each.answers else "ok"
+            if len(each.answers) > 1:
+                answer = f"{answer} (and {len(each.answers) - 1} more)"
+            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *counts, answer))  # type: ignore[arg-type]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        for number, each in enumerate(self.steps, start=1):
+            if each.breaks:
+                lines.append(f"step {number} breaks: {each.breaks}")
+        return "\n".join(lines)
+
+
+def _count(during: frozenset[str], after: frozenset[str]) -> str:
+    return f"{len(during)}" if during == after else f"{len(during)} → {len(after)}"

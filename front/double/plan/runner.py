@@ -1,0 +1,245 @@
+"""The steps of a plan, done on a controller with a virtual clock and the simulated brokers of a twin."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from mockraft.double.plan.availability import availability
+from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
+from mockraft.double.plan.placement import Assignment, Placement
+from mockraft.double.plan.steps import Step, steps_of
+from mockraft.server.clock import VirtualClock
+from mockraft.server.controller.settings.feature_updates import UpgradeType
+from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
+from mockraft.serving.directory_ids import draw_uuid
+from mockraft.wire import error_codes, uuids
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+if TYPE_CHECKING:
+    from mockraft.double.controller import Controller
+
+SAMPLE_MS: Final = 500
+QUIET_SESSIONS: Final = 1.5
+"""A step is over when nothing changed for so many session timeouts."""
+
+STEP_MS_MAX: Final = 600_000
+_IDLE: Final = "NoOpRecord"
+
+
+async def run_plan(controller: Controller, plan: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
+    """Do the steps one after the other. PlanError; ValueError for a controller without a virtual clock."""
+    if not isinstance(controller.running.clock, VirtualClock):
+        raise ValueError('a plan is done in virtual time: give the controller clock="virtual"')
+    steps = steps_of(list(plan))
+    return PlanOutcome([await _Run(controller, step).outcome() for step in steps])
+
+
+class _Run:
+    """One step."""
+
+    def __init__(self, controller: Controller, step: Step) -> None:
+        self._controller, self._step = controller, step
+        self._running = controller.running
+        self._began_ms = self._changed_ms = self._running.clock.now_ms()
+        self._before = self._during = self._after = availability(self._running.controller)
+        self._start = self._seen = self._running.controller.log.end_offset
+
+    async def outcome(self) -> StepOutcome:
+        """Do the step and wait until nothing changes."""
+        steps: Mapping[str, Callable[[Any], Awaitable[list[str]]]] = {
+            "upgrade": self._upgrade,
+            "unregister": self._unregister,
+            "lose": self._lose,
+            "lose_rack": self._lose_rack,
+            "lose_directory": self._lose_directory,
+            "shut_down": self._shut_down,
+            "start": self._start_brokers,
+            "restart": self._restart,
+            "drain": self._drain,
+            "reassign": self._reassign,
+            "replication_factor": self._replication_factor,
+            "elect": self._elect,
+            "wait": self._wait,
+        }
+        answers = await steps[self._step.kind](self._step.argument)
+        await self._settle()
+        return StepOutcome(
+            step=self._step,
+            answers=tuple(dict.fromkeys(answers)),
+            seconds=(self._changed_ms - self._began_ms) / 1000,
+            before=self._before,
+            during=self._during,
+            after=self._after,
+            records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
+        )
+
+    async def _sample(self) -> None:
+        """Let half a second pass, and look at the partitions if records were written."""
+        self._running.clock.advance(SAMPLE_MS)  # type: ignore[attr-defined]  # a VirtualClock
+        # Listeners of brokers open and close in tasks of the event loop.
+        await asyncio.sleep(0)
+        log, state = self._running.controller.log, self._controller.state
+        if log.end_offset > self._seen:
+            if any(each.type != _IDLE for each in state.metadata_log(self._seen)):
+                self._changed_ms = self._running.clock.now_ms()
+                self._after = availability(self._running.controller)
+                self._during = self._during.union(self._after)
+            self._seen = log.end_offset
+
+    async def _settle(self) -> None:
+        quiet_ms = QUIET_SESSIONS * self._running.config.session_timeout_ms
+        end_ms = self._running.clock.now_ms() + STEP_MS_MAX
+        since_ms = self._running.clock.now_ms()
+        while self._running.clock.now_ms() < min(end_ms, max(self._changed_ms, since_ms) + quiet_ms):
+            await self._sample()
+
+    async def _upgrade(self, levels: Mapping[str, str]) -> list[str]:
+        updates = [
+            FeatureUpdateKey(feature=name, max_version_level=self._level(name, text), upgrade_type=UpgradeType.UPGRADE)
+            for name, text in levels.items()
+        ]
+        response = await self._controller.ask(UpdateFeaturesRequest(feature_updates=updates, timeout_ms=60_000))
+        return _refusals([("", response), *((each.feature, each) for each in response.results)])
+
+    def _level(self, name: str, text: str) -> int:
+        if name == METADATA_VERSION:
+            return metadata_version_level(text, self._running.controller.release, unstable=True)
+        return int(text)
+
+    async def _unregister(self, broker_ids: list[int]) -> list[str]:
+        answers = []
+        for broker_id in broker_ids:
+            response = await self._controller.ask(UnregisterBrokerRequest(broker_id=broker_id))
+            answers += _refusals([(f"broker {broker_id}", response)])
+        return answers
+
+    async def _lose(self, broker_ids: list[int]) -> list[str]:
+        answers = []
+        for broker_id in broker_ids:
+            broker = self._controller.brokers.get(broker_id)
+            if broker is None or broker.stopped.is_set():
+                answers.append(f"broker {broker_id} does not run")
+            else:
+                await broker.kill()
+        return answers
+
+    async def _lose_rack(self, rack: str) -> list[str]:
+        brokers = self._running.controller.image.cluster.brokers.values()
+        lost = [each.broker_id for each in brokers if each.rack == rack]
+        return await self._lose(lost) if lost else [f"no broker is in rack {rack}"]
+
+    async def _lose_directory(self, argument: Mapping[str, Any]) -> list[str]:
+        broker = self._controller.brokers.get(argument["broker"])
+        if broker is None or broker.stopped.is_set():
+            return [f"broker {argument['broker']} does not run"]
+        wanted = argument["directory"]
+        for number, each in enumerate(broker.config.log_dirs):
+            if wanted in (number, uuids.text_of(each.directory_id)):
+                broker.fail_log_dir(each.path)
+                return []
+        return [f"broker {argument['broker']} has no directory {wanted}"]
+
+    async def _shut_down(self, broker_ids: list[int]) -> list[str]:
+        from mockraft.brokers.lifecycle import ShutdownWanted
+
+        answers = []
+        for broker_id in broker_ids:
+            broker = self._controller.brokers.get(broker_id)
+            if broker is None or broker.stopped.is_set():
+                answers.append(f"broker {broker_id} does not run")
+                continue
+            broker.happen(ShutdownWanted())
+            end_ms = self._running.clock.now_ms() + STEP_MS_MAX
+            while not broker.stopped.is_set() and self._running.clock.now_ms() < end_ms:
+                await self._sample()
+            if not broker.stopped.is_set():
+                answers.append(f"broker {broker_id} was not allowed to shut down within {STEP_MS_MAX // 1000} s")
+                await broker.kill()
+            else:
+                await broker.close()
+        return answers
+
+    async def _start_brokers(self, broker_ids: list[int]) -> list[str]:
+        from mockraft.double.broker import SimulatedBroker
+
+        answers = []
+        for broker_id in broker_ids:
+            before = self._controller.brokers.get(broker_id)
+            if before is None or not before.stopped.is_set():
+                answers.append(f"broker {broker_id} {'runs already' if before else 'is none that was lost'}")
+                continue
+            listeners = tuple(each._replace(port=0) for each in before.config.listeners)
+            config = dataclasses.replace(
+                before.config,
+                incarnation_id=draw_uuid(self._controller.rng),
+                previous_broker_epoch=before.life.broker_epoch if before.life.shutdown_answered else -1,
+                listeners=listeners,
+            )
+            await self._controller.run_broker(SimulatedBroker(config), wait=None)
+            await self._settle()
+        return answers
+
+    async def _restart(self, which: list[int] | str) -> list[str]:
+        answers = []
+        for broker_id in sorted(self._controller.brokers) if isinstance(which, str) else which:
+            answers += await self._shut_down([broker_id]) or await self._start_brokers([broker_id])
+        return answers
+
+    async def _drain(self, broker_ids: list[int]) -> list[str]:
+        return await self._assign(Placement(self._running.controller.image).drained(broker_ids))
+
+    async def _reassign(self, argument: Mapping[str, Any]) -> list[str]:
+        return await self._assign({(argument["topic"], argument["partition"]): argument["replicas"]})
+
+    async def _replication_factor(self, argument: Mapping[str, Any]) -> list[str]:
+        placement = Placement(self._running.controller.image)
+        wanted = placement.with_factor(argument["factor"], argument.get("topic"))
+        short = [name for name, replicas in wanted.items() if len(replicas) != argument["factor"]]
+        if short:
+            return [f"{topic}-{partition}: there are too few brokers" for topic, partition in short]
+        return await self._assign(wanted)
+
+    async def _assign(self, wanted: Assignment) -> list[str]:
+        topics: dict[str, list[ReassignablePartition]] = {}
+        for (name, partition_id), replicas in wanted.items():
+            partition = ReassignablePartition(partition_index=partition_id, replicas=replicas)
+            topics.setdefault(name, []).append(partition)
+        asked = [ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        response = await self._controller.ask(AlterPartitionReassignmentsRequest(topics=asked, timeout_ms=60_000))
+        parts = [(f"{t.name}-{p.partition_index}", p) for t in response.responses for p in t.partitions]
+        return _refusals([("", response), *parts])
+
+    async def _elect(self, argument: Mapping[str, Any]) -> list[str]:
+        topics = [TopicPartitions(topic=argument["topic"], partitions=[argument["partition"]])]
+        request = ElectLeadersRequest(election_type=int(argument.get("unclean", False)), topic_partitions=topics)
+        response = await self._controller.ask(request)
+        results = response.replica_election_results
+        return _refusals(
+            [("", response), *((f"{t.topic}-{p.partition_id}", p) for t in results for p in t.partition_result)]
+        )
+
+    async def _wait(self, seconds: int) -> list[str]:
+        for _ in range(seconds * 1000 // SAMPLE_MS):
+            await self._sample()
+        return []
+
+
+def _refusals(parts: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return the errors in parts of a response, as name and message."""
+    found = []
+    for subject, part in parts:
+        if part.error_code != error_codes.NONE:
+            message = getattr(part, "error_message", None)
+            about = f"{error_codes.name(part.error_code)}{': ' + message if message else ''}"
+            found.append(f"{subject}: {about}" if subject else about)
+    return found

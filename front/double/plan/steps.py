@@ -1,0 +1,134 @@
+"""The steps of a plan, from a YAML or JSON file or from a list.
+
+A step is a mapping with one key, its kind:
+
+    - upgrade: {metadata.version: 4.4}           a level, or for metadata.version a release or name
+    - unregister: [3]
+    - lose: [2]                                  brokers that die, by id
+    - lose_rack: a                               all brokers of a rack
+    - lose_directory: {broker: 1, directory: 0}  its number, or its id
+    - shut_down: [2]                             controlled
+    - start: [2]                                 again, after a loss
+    - restart: all                               one after the other: controlled, until nothing changes any more
+    - drain: [3]                                 move all its replicas to other brokers
+    - reassign: {topic: t, partition: 0, replicas: [1, 2]}
+    - replication_factor: {topic: t, factor: 3}  without a topic: all
+    - elect: {topic: t, partition: 0, unclean: true}   without unclean: the preferred leader
+    - wait: 60                                   seconds
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mockraft.wire.names import did_you_mean
+
+
+class PlanError(ValueError):
+    """Raised for a plan that cannot be read; the message has the step's number."""
+
+
+class Step(NamedTuple):
+    """One step: its kind, and its argument, a list of broker ids or a mapping."""
+
+    kind: str
+    argument: Any
+
+    def __str__(self) -> str:
+        argument = self.argument
+        if isinstance(argument, dict):
+            argument = " ".join(f"{key} {value}" for key, value in argument.items())
+        elif isinstance(argument, list):
+            argument = ", ".join(map(str, argument))
+        return f"{self.kind.replace('_', ' ')} {argument}"
+
+
+def read_plan(path: Path) -> list[Step]:
+    """Read a plan file. OSError, PlanError; ModuleNotFoundError for YAML without PyYAML."""
+    text = path.read_text()
+    if path.suffix == ".json":
+        try:
+            return steps_of(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise PlanError(f"not JSON: {error}") from error
+    import yaml
+
+    try:
+        return steps_of(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise PlanError(f"not YAML: {error}") from error
+
+
+def steps_of(tree: object) -> list[Step]:
+    """Return the steps in a list, or in a mapping's `steps`. PlanError."""
+    found = tree.get("steps") if isinstance(tree, dict) else tree
+    if not isinstance(found, list | tuple) or not found:
+        raise PlanError("a plan is a list of steps, or has one as its `steps`")
+    return [each if isinstance(each, Step) else _step(number, each) for number, each in enumerate(found, start=1)]
+
+
+def _step(number: int, tree: object) -> Step:
+    if not isinstance(tree, dict) or len(tree) != 1:
+        raise PlanError(f"step {number}: a step is a mapping with one key, such as `restart: all`, not {tree!r}")
+    ((kind, argument),) = tree.items()
+    if kind not in _ARGUMENTS:
+        raise PlanError(f"step {number}: there is no step {kind!r}; {did_you_mean(str(kind), _ARGUMENTS)}")
+    try:
+        return Step(kind, _ARGUMENTS[kind](argument))
+    except (TypeError, ValueError, KeyError) as error:
+        raise PlanError(f"step {number}, {kind}: {error}") from error
+
+
+def _brokers(argument: Any) -> list[int]:
+    found = argument if isinstance(argument, list) else [argument]
+    if not found or not all(type(each) is int for each in found):
+        raise ValueError(f"it takes a list of broker ids, not {argument!r}")
+    return found
+
+
+def _brokers_or_all(argument: Any) -> list[int] | str:
+    return argument if argument == "all" else _brokers(argument)
+
+
+def _mapping(required: Iterable[str], optional: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
+    needed, known = set(required), {*required, *optional}
+
+    def read(argument: Any) -> dict[str, Any]:
+        if not isinstance(argument, dict) or not needed <= argument.keys() <= known:
+            keys = ", ".join([*sorted(needed), *(f"{each} (optional)" for each in sorted(known - needed))])
+            raise ValueError(f"it takes a mapping with {keys}, not {argument!r}")
+        return argument
+
+    return read
+
+
+def _levels(argument: Any) -> dict[str, str]:
+    if not isinstance(argument, dict) or not argument:
+        raise ValueError(f"it takes a mapping of features to levels, not {argument!r}")
+    return {str(name): str(level) for name, level in argument.items()}
+
+
+def _seconds(argument: Any) -> int:
+    if type(argument) is not int or not 0 < argument <= 86_400:
+        raise ValueError(f"it takes 1 to 86400 seconds, not {argument!r}")
+    return argument
+
+
+_ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "upgrade": _levels,
+    "unregister": _brokers,
+    "lose": _brokers,
+    "lose_rack": str,
+    "lose_directory": _mapping(["broker", "directory"]),
+    "shut_down": _brokers,
+    "start": _brokers,
+    "restart": _brokers_or_all,
+    "drain": _brokers,
+    "reassign": _mapping(["topic", "partition", "replicas"]),
+    "replication_factor": _mapping(["factor"], ["topic"]),
+    "elect": _mapping(["topic", "partition"], ["unclean"]),
+    "wait": _seconds,
+}

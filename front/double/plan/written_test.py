@@ -1,0 +1,39 @@
+"""The pytest test that a plan becomes, with the state that it begins with in a file beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mockraft.twin import twin_state, write_twin
+
+if TYPE_CHECKING:
+    from mockraft.double.plan.steps import Step
+    from mockraft.twin import History
+
+_TEST = """\
+from pathlib import Path
+
+from mockraft import Controller
+
+SOURCE = Path(__file__).with_suffix(".checkpoint")
+STEPS = [{steps}]
+
+
+def {name}() -> None:
+    with Controller.sync(twin_of=SOURCE, clock="virtual", twin_brokers="{which}") as twin:
+        outcome = twin.plan(STEPS)
+    assert outcome.is_safe, str(outcome)
+"""
+
+
+def write_test(path: Path, history: History, at: str | None, steps: Sequence[Step], which: str) -> list[Path]:
+    """Write a test that fails while the plan is not safe, and its state without secrets; return both paths. OSError."""
+    moment = history.moment(at)
+    state = path.with_suffix(".checkpoint")
+    write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
+    listed = ", ".join(f'{{"{each.kind}": {each.argument!r}}}' for each in steps)
+    name = path.stem if path.stem.startswith("test_") else f"test_{path.stem}"
+    path.write_text(_TEST.format(steps=listed.replace("'", '"'), name=name.replace("-", "_"), which=which))
+    return [path, state]

@@ -1,0 +1,160 @@
+"""Plans on twins, in virtual time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller, SyncController
+from mockraft.double.plan import PlanError, PlanOutcome, read_plan, steps_of
+
+
+@pytest.fixture
+def twin(tmp_path: Path) -> Iterator[SyncController]:
+    """Three brokers in two racks: `safe` has three replicas, `single` one, `strict` needs two in sync."""
+    with Controller.sync(
+        clock="virtual", metadata_version="4.1", features={"eligible.leader.replicas.version": 0}
+    ) as real:
+        for broker_id, rack in ((1, "a"), (2, "a"), (3, "b")):
+            real.start_broker(broker_id, rack=rack, log_dirs=())
+        state = real.state
+        state.create_topic("safe", replicas=[[1, 2, 3], [2, 3, 1]])
+        state.create_topic("single", replicas=[[2]])
+        state.create_topic("strict", replicas=[[1, 2]], configs={"min.insync.replicas": "2"})
+        real.advance(5_000)
+        saved = state.save(tmp_path)
+    with Controller.sync(twin_of=saved, clock="virtual", twin_brokers="live") as controller:
+        yield controller
+
+
+def outcome_of(twin: SyncController, *steps: dict[str, Any]) -> PlanOutcome:
+    return twin.plan(steps)
+
+
+def test_losing_a_broker_breaks_what_it_alone_had(twin: SyncController) -> None:
+    (lost, back) = outcome_of(twin, {"lose": [2]}, {"start": [2]}).steps
+    assert lost.breaks == "offline: single-0; under min ISR: strict-0"
+    assert len(lost.after.under_replicated) == 3
+    assert 9 <= lost.seconds < 15
+    assert back.breaks == ""
+    assert back.after == lost.before
+    assert {each.type for each in lost.records} == {"PartitionChangeRecord", "BrokerRegistrationChangeRecord"}
+
+
+def test_losing_a_rack(twin: SyncController) -> None:
+    (lost,) = outcome_of(twin, {"lose_rack": "a"}).steps
+    assert [partition.leader for partition in twin.state.topic("safe").partitions] == [3, 3]
+    assert "strict-0" in lost.after.offline | lost.after.under_min_isr
+    assert "single-0" in lost.after.offline
+
+
+def test_a_rolling_restart_is_safe_for_replicated_topics(twin: SyncController) -> None:
+    (restarted,) = outcome_of(twin, {"restart": "all"}).steps
+    assert restarted.answers == ()
+    assert restarted.breaks == "offline: single-0; under min ISR: strict-0"
+    assert restarted.after == restarted.before
+    assert [broker.fenced for broker in twin.state.brokers()] == [False] * 3
+
+
+def test_features_are_upgraded_or_refused_as_kafka_does(twin: SyncController) -> None:
+    upgraded, refused = outcome_of(
+        twin, {"upgrade": {"metadata.version": "4.2"}}, {"upgrade": {"group.version": 9}}
+    ).steps
+    assert upgraded.answers == ()
+    assert twin.state.features()["metadata.version"] == 29
+    assert "FeatureLevelRecord" in [each.type for each in upgraded.records]
+    (answer,) = refused.answers
+    assert answer.startswith(("INVALID_UPDATE_VERSION: ", "group.version: INVALID_UPDATE_VERSION: "))
+
+
+def test_unregistering_answers_what_kafka_answers(twin: SyncController) -> None:
+    lost, unregistered, unknown = outcome_of(twin, {"shut_down": [3]}, {"unregister": [3]}, {"unregister": [9]}).steps
+    assert lost.answers == unregistered.answers == ()
+    assert [broker.broker_id for broker in twin.state.brokers()] == [1, 2]
+    assert unknown.answers == ("broker 9: BROKER_ID_NOT_REGISTERED: Broker ID 9 is not currently registered",)
+
+
+def test_draining_moves_every_replica(twin: SyncController) -> None:
+    (raised,) = outcome_of(twin, {"replication_factor": {"topic": "single", "factor": 2}}).steps
+    assert raised.breaks == ""
+    (single,) = twin.state.topic("single").partitions
+    assert sorted(single.isr) == sorted(single.replicas) == [2, 3]
+    outcome_of(twin, {"reassign": {"topic": "safe", "partition": 0, "replicas": [2, 3]}})
+    assert list(twin.state.topic("safe").partitions[0].replicas) == [2, 3]
+    (drained,) = outcome_of(twin, {"drain": [2]}).steps
+    assert drained.answers == ()
+    left = {n for topic in twin.state.topics() if topic.name != "safe" for p in topic.partitions for n in p.replicas}
+    assert 2 not in left
+
+
+def test_elections(twin: SyncController) -> None:
+    shut, unclean, preferred = outcome_of(
+        twin,
+        {"shut_down": [1]},
+        {"elect": {"topic": "safe", "partition": 0, "unclean": True}},
+        {"elect": {"topic": "safe", "partition": 0}},
+    ).steps
+    assert shut.breaks == "under min ISR: strict-0"
+    assert unclean.answers == ("safe-0: ELECTION_NOT_NEEDED: Leader election not needed for topic partition.",)
+    (answer,) = preferred.answers
+    assert answer.startswith("safe-0: PREFERRED_LEADER_NOT_AVAILABLE")
+
+
+def test_a_lost_directory(twin: SyncController) -> None:
+    (lost, unknown) = outcome_of(
+        twin, {"lose_directory": {"broker": 2, "directory": 0}}, {"lose_directory": {"broker": 3, "directory": 7}}
+    ).steps
+    assert "single-0" in lost.after.offline
+    assert unknown.answers == ("broker 3 has no directory 7",)
+
+
+def test_too_few_brokers_for_a_replication_factor(twin: SyncController) -> None:
+    (raised, waited) = outcome_of(twin, {"replication_factor": {"factor": 4}}, {"wait": 5}).steps
+    assert raised.answers[0] == "safe-0: there are too few brokers"
+    assert waited.records == []
+
+
+def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
+    outcome = outcome_of(twin, {"wait": 1}, {"lose": [2, 9]})
+    assert not outcome.is_safe
+    lines = str(outcome).splitlines()
+    assert lines[0].split() == ["step", "time", "offline", "under", "min", "ISR", "under-replicated", "answer"]
+    assert lines[2].startswith("2  lose 2, 9 ")
+    assert lines[2].endswith("broker 9 does not run")
+    assert lines[-1] == "step 2 breaks: offline: single-0; under min ISR: strict-0"
+    assert outcome.to_json()["steps"][1]["offline"] == [1, 1]  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize(
+    ("tree", "error"),
+    [
+        ([], "a plan is a list of steps"),
+        ("restart", "a plan is a list of steps"),
+        ([{"restart": "all", "lose": [1]}], "step 1: a step is a mapping with one key"),
+        ([{"restart": "all"}, {"reboot": 1}], "step 2: there is no step 'reboot'"),
+        ([{"lose": ["x"]}], "step 1, lose: it takes a list of broker ids, not"),
+        ([{"lose": [True]}], "step 1, lose: it takes a list of broker ids, not"),
+        ([{"wait": 0}], "it takes 1 to 86400 seconds"),
+        ([{"upgrade": 5}], "it takes a mapping of features to levels"),
+        ([{"elect": {"topic": "t"}}], r"it takes a mapping with partition, topic, unclean \(optional\), not"),
+    ],
+)
+def test_plans_that_cannot_be_read(tree: object, error: str) -> None:
+    with pytest.raises(PlanError, match=error):
+        steps_of(tree)
+
+
+def test_plan_files(tmp_path: Path) -> None:
+    yaml, as_json, wrong = tmp_path / "plan.yaml", tmp_path / "plan.json", tmp_path / "wrong.yaml"
+    yaml.write_text("steps:\n- restart: all\n- lose: 2\n- upgrade: {metadata.version: 4.4}\n")
+    as_json.write_text('[{"restart": "all"}, {"lose": 2}, {"upgrade": {"metadata.version": 4.4}}]')
+    wrong.write_text("- [")
+    assert read_plan(yaml) == read_plan(as_json)
+    assert [str(each) for each in read_plan(yaml)] == ["restart all", "lose 2", "upgrade metadata.version 4.4"]
+    with pytest.raises(PlanError, match="not YAML"):
+        read_plan(wrong)
+
+
+def test_a_plan_needs_a_virtual_clock() -> None:
+    with Controller.sync() as controller, pytest.raises(ValueError, match='clock="virtual"'):
+        controller.plan([{"wait": 1}])
