@@ -186,7 +186,7 @@ class Controller(DoubleInLoop, ControllerApi):
                 from mockraft.double.twins import registered_brokers
 
                 brokers = registered_brokers(self, self._twin_brokers, self.rng, self._broker_defaults)
-                await asyncio.gather(*map(self.run_broker, brokers))
+                await asyncio.gather(*map(self._run_broker, brokers))
         except BaseException:
             await self._stop()
             raise
@@ -246,10 +246,10 @@ class Controller(DoubleInLoop, ControllerApi):
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
         broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)
-        await self.run_broker(broker, wait, timeout_s)
+        await self._run_broker(broker, wait, timeout_s)
         return broker
 
-    async def run_broker(
+    async def _run_broker(
         self,
         broker: SimulatedBroker,
         wait: Literal["registered", "running"] | None = "running",

@@ -185,7 +185,7 @@ class _Run:
                 previous_broker_epoch=before.life.broker_epoch if before.life.shutdown_answered else -1,
                 listeners=listeners,
             )
-            await self._controller.run_broker(SimulatedBroker(config), wait=None)
+            await self._controller._run_broker(SimulatedBroker(config), wait=None)
             await self._settle()
         return answers
 
