@@ -15,10 +15,11 @@ from .console import Command, matches
 _SERVER = re.compile(
     r"mockraft (?:serve|serve-capture|capture|broker(?!-)|run|record --upstream|requests --follow)\b"
     r"|mockraft fleet(?![^#]* --for )"
-    r"|kafka-server-start"
+    r"|kafka-server-start|moto_server"
 )
 _READY = re.compile(
-    r"\b(?:ready|running) bootstrap=|\bRUNNING\b|\bunfenced [1-9]|\bKafka Server started\b|^ *\d+  \d\d:\d\d",
+    r"\b(?:ready|running) bootstrap=|\bRUNNING\b|\bunfenced [1-9]|\bKafka Server started\b|\* Running on http"
+    r"|^ *\d+  \d\d:\d\d",
     re.MULTILINE,
 )
 _STATE = re.compile(r"(?:cd|export) [^;&|]+|\w+=\S*")
