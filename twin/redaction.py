@@ -63,8 +63,13 @@ _KEPT: Final = {
 }
 """Fields whose texts are Kafka's own, by struct."""
 
-_IPV4: Final = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?(?![\w.])")
-_WORD: Final = re.compile(r"[^\W_]+")
+_IPV4: Final = re.compile(
+    r"(?<![0-9])(?P<octets>[0-9]{1,3}(?P<between>[._-])[0-9]{1,3}(?:(?P=between)[0-9]{1,3}){2})"
+    r"(?P<prefix>/(?:3[0-2]|[12]?[0-9]))?(?![0-9])"
+)
+"""Also in a host's name, as of Amazon (`ip-10-20-30-40.ec2.internal`) or of a wildcard DNS (`10.20.30.40.nip.io`)."""
+
+_WORD: Final = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]+")
 _NODES: Final = (config_keys.BROKER, config_keys.BROKER_LOGGER)
 _NUMBERS: Final = frozenset(("INT", "LONG", "SHORT", "DOUBLE", "BOOLEAN"))
 
@@ -89,8 +94,7 @@ class Redactor:
             return address
         parts, end = [], 0
         for match in _IPV4.finditer(text):
-            address = self._address(match[0])
-            parts += [self._words(text[end : match.start()]), match[0] if address is None else address]
+            parts += [self._words(text[end : match.start()]), self._address_in(match)]
             end = match.end()
         found = "".join((*parts, self._words(text[end:])))
         return found if len(found) <= _NAME_CHARACTERS_MAX or len(text) > _NAME_CHARACTERS_MAX else self._word(text)
@@ -181,6 +185,12 @@ class Redactor:
         if self.originals.setdefault(token, word) != word:
             raise ValueError(f"two words have the same hash with this key, {token}: take another one")
         return token
+
+    def _address_in(self, match: re.Match[str]) -> str:
+        """Return another address for four numbers, in their form; the same text for this host and for no address."""
+        between, octets = match["between"], (str(int(each)) for each in re.split("[._-]", match["octets"]))
+        address = self._address(".".join(octets) + (match["prefix"] or ""))
+        return match[0] if address is None else address.replace(".", between)
 
     def _address(self, text: str) -> str | None:
         """Return another address for an IP address or a range of them; None for any other text, and for this host."""

@@ -235,6 +235,11 @@ def test_every_text_of_every_record_is_redacted_or_listed(name: str) -> None:
     assert kept == {"FeatureLevelRecord": {"name"}, "ClientQuotaRecord": {"key"}}.get(name, set())
 
 
+def test_an_address_is_the_same_one_in_a_hosts_name() -> None:
+    redactor = Redactor(KEY)
+    assert redactor.text("ip-192-168-1-7").partition("-")[2] == redactor.text("192.168.1.7").replace(".", "-")
+
+
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [
@@ -246,9 +251,15 @@ def test_every_text_of_every_record_is_redacted_or_listed(name: str) -> None:
         ("::1", "::1"),
         ("fe80::1234", r"fd[0-9a-f:]+"),
         ("192.168.0.0/16", r"10\.\d+\.0\.0/16"),
+        ("192.168.0.0/33", r"10\.\d+\.\d+\.\d+/33"),
+        ("192.168.001.007", r"10\.\d+\.\d+\.\d+"),
+        ("ip-192-168-1-7.ec2.internal", r"[a-z2-7]{10}-10-\d+-\d+-\d+(\.[a-z2-7]{10}){2}"),
+        ("192.168.1.7.nip.io", r"10\.\d+\.\d+\.\d+(\.[a-z2-7]{10}){2}"),
+        ("192.168.1.7.", r"10\.\d+\.\d+\.\d+\."),
         ("1.2.3", r"1\.2\.3"),
         ("account 12345678", r"[a-z2-7]{10} [a-z2-7]{10}"),
         ("größe", "[a-z2-7]{10}"),
+        ("हिन्दी", "[a-z2-7]{10}"),
         ("-".join(["word"] * 50), "[a-z2-7]{10}"),
     ],
 )
