@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -56,12 +57,19 @@ class Controllers:
     def start(self, options: Sequence[str]) -> dict[str, str]:
         """Start `mockraft serve` in place of the former process; return its addresses. NoControllerError.
 
-        The process also ends with this one, whose end closes its standard input.
+        The process also ends with this one, whose end closes its standard input. Variables MOCKRAFT_… are not for it:
+        they may name the data directory of somebody else's controller.
         """
         self.stop()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MOCKRAFT_")}
         command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"]
         self._process = subprocess.Popen(
-            [*command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         assert self._process.stdout is not None
         ready = READY.match(self._process.stdout.readline())

@@ -36,9 +36,11 @@ def make_server(controllers: Controllers) -> MCPServer:
     server = MCPServer("mockraft", version=metadata.version("mockraft"), instructions=INSTRUCTIONS, log_level="ERROR")
     tools = Tools(controllers)
     for does in READING:
-        _add(server, getattr(tools, does), read_only=True)
+        _add(server, getattr(tools, does), ToolAnnotations(read_only_hint=True))
+    for does in ADDING:
+        _add(server, getattr(tools, does), ToolAnnotations(read_only_hint=False, destructive_hint=False))
     for does in CHANGING:
-        _add(server, getattr(tools, does), read_only=False)
+        _add(server, getattr(tools, does), ToolAnnotations(read_only_hint=False, destructive_hint=True))
     return server
 
 
@@ -196,12 +198,11 @@ READING = (
     "verify",
     "write_test",
 )
+ADDING = ("add_stub", "add_fault")
 CHANGING = (
     "start_controller",
     "stop_controller",
-    "add_stub",
     "remove_stub",
-    "add_fault",
     "remove_fault",
     "change_broker",
     "advance_clock",
@@ -209,7 +210,7 @@ CHANGING = (
 )
 
 
-def _add(server: MCPServer, does: Callable[..., Any], *, read_only: bool) -> None:
+def _add(server: MCPServer, does: Callable[..., Any], annotations: ToolAnnotations) -> None:
     @wraps(does)
     def tool(*args: Any, **given: Any) -> Any:
         try:
@@ -217,4 +218,4 @@ def _add(server: MCPServer, does: Callable[..., Any], *, read_only: bool) -> Non
         except (RefusedError, UnreachableError, NoControllerError, ValueError) as error:
             raise ToolError(str(error)) from None
 
-    server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=read_only, destructive_hint=False))
+    server.add_tool(tool, annotations=annotations)

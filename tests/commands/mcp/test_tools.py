@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mockraft import Controller
+from mockraft.commands.mcp.controllers import Controllers
 from mockraft.commands.mcp.written_test import test_source as written
 
 HEARTBEATS = {"api": "BrokerHeartbeat", "brokerId": 1}
@@ -88,6 +89,18 @@ async def test_tools_that_only_read_say_so() -> None:
         reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
         assert {"health", "requests", "records", "verify", "write_test"} <= reading
         assert not reading & {"start_controller", "add_stub", "change_broker", "reset"}
+        destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
+        assert destructive == tools.keys() - reading - {"add_stub", "add_fault"}
+
+
+def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOCKRAFT_DATA_DIR", str(tmp_path / "of-others"))
+    with Controllers(None) as controllers:
+        controllers.start([])
+        assert controllers.to_change().get("/v1/health")["brokers"]["total"] == 0
+    assert not (tmp_path / "of-others").exists()
 
 
 def test_name_of_a_written_test_is_an_identifier() -> None:
