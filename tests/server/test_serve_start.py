@@ -1,9 +1,11 @@
 import contextlib
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import wait_until
 from mockraft.wire.connection import FrameReader, read_response, write_request
@@ -68,3 +70,20 @@ def test_answers_a_client_that_connects_while_it_starts(tmp_path: Path) -> None:
         assert read_response(frames[0], ApiVersionsRequest.api_key, 0).error_code == 0
     finally:
         controller.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_between_listening_and_readiness_ends_it_without_error(number: signal.Signals) -> None:
+    code = """
+import os, sys
+from mockraft.commands.serve import arguments, command
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "mockraft.commands.serve.process":
+            os.kill(os.getpid(), int(sys.argv[1]))
+sys.meta_path.insert(0, Finder())
+sys.exit(command.run(arguments.read(["--port", "0"])))
+"""
+    command = [sys.executable, "-c", code, str(int(number))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

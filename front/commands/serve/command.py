@@ -10,7 +10,10 @@ import logging
 import random
 import re
 import resource
-from collections.abc import Mapping
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,9 +107,21 @@ def run(options: dict[str, Any]) -> int:
             if is_about_address(error):
                 return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, 1, error))
             raise
-    from mockraft.commands.serve.process import serve
+    with _ending_without_error():
+        from mockraft.commands.serve.process import serve
 
-    return serve(config, rng, options, listening)
+        return serve(config, rng, options, listening)
+
+
+@contextmanager
+def _ending_without_error() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the process with exit code 0, until its event loop handles them."""
+    before = {number: signal.signal(number, lambda *_: sys.exit(0)) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
