@@ -10,8 +10,10 @@ from textwrap import indent
 
 from mockraft.wire.json_form import Json
 
-_ACTIVE = ("priority", "match", "trigger", "actions", "scenario", "kind", "params", "toxicity", "seed")
+_ACTIVE = ("enabled", "priority", "match", "trigger", "actions", "scenario", "kind", "params", "toxicity", "seed")
 """What of the JSON of a stub or fault says what it does; the rest counts its calls."""
+
+_DEFAULTS: Mapping[str, Json] = {"enabled": True, "priority": 0, "toxicity": 1, "seed": 0}
 
 _WIDTH = 100
 
@@ -40,7 +42,8 @@ def test_source(
 
 
 def _call(function: str, tree: Mapping[str, Json]) -> str:
-    active = {name: tree[name] for name in _ACTIVE if tree.get(name) not in (None, {}, [], 0)}
+    given = {name: tree[name] for name in _ACTIVE if tree.get(name) not in (None, {}, [])}
+    active = {name: value for name, value in given.items() if value != _DEFAULTS.get(name)}
     literal = pprint.pformat(active, width=_WIDTH, sort_dicts=False)
     return f"{function}({literal})" if "\n" not in literal else f"{function}(\n{indent(literal, '    ')}\n)"
 

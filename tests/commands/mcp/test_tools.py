@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
-from mockraft import Controller
+from mockraft import Controller, SyncController
+from mockraft.commands.admin.api import Api
 from mockraft.commands.mcp.controllers import Controllers
 from mockraft.commands.mcp.written_test import test_source as written
 
@@ -106,3 +107,18 @@ def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
 def test_name_of_a_written_test_is_an_identifier() -> None:
     with pytest.raises(ValueError, match="lower case"):
         written("x(): pass\nimport os", [], [], [], [])
+
+
+def test_written_test_has_the_same_faults() -> None:
+    def shown(controller: SyncController) -> list[Any]:
+        listed = Api(controller.admin_url).get("/v1/faults")["faults"]
+        return [[each[name] for name in ("kind", "params", "toxicity", "enabled")] for each in listed]
+
+    with Controller.sync(admin_port=0) as controller, Controller.sync(admin_port=0) as repeated:
+        api = Api(controller.admin_url)
+        api.send("POST", "/v1/faults", {"kind": "latency", "params": {"latencyMs": 5}, "toxicity": 0})
+        api.send("POST", "/v1/faults", {"kind": "latency", "params": {"latencyMs": 6}, "enabled": False})
+        namespace: dict[str, Any] = {}
+        exec(written("again", [], [], api.get("/v1/faults")["faults"], []), namespace)
+        namespace["test_again"](repeated)
+        assert shown(repeated) == shown(controller)
