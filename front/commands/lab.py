@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import shlex
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,9 +60,7 @@ class Options:
     brokers: int = option(0, min=0, help="Simulated brokers of the controller.")
     release: str | None = option(None, metavar="X.Y", help="Kafka release of the controller.")
     schedule: Path | None = option(None, metavar="FILE", help="Repeat this schedule, or any stub file, instead.")
-    out: Path = option(
-        Path("lab"), metavar="DIR", help="Folder for schedule.json, story.html, output.txt and the journals."
-    )
+    out: Path = option(Path("lab"), metavar="DIR", help="Folder for schedule.json, story.html and output.txt.")
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +79,7 @@ def run(options: Options) -> None:
 
         controller = {} if options.release is None else {"release": options.release}
         subject = Subject(command, options.timeout_s, options.brokers, controller)
-        with tempfile.TemporaryDirectory(prefix="mockraft-lab-") as folder:
+        with _ending_by_exit(), tempfile.TemporaryDirectory(prefix="mockraft-lab-") as folder:
             failed = (_repeat if options.schedule else _search)(options, subject, Path(folder))
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
@@ -93,11 +93,24 @@ def run(options: Options) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
+@contextmanager
+def _ending_by_exit() -> Iterator[None]:
+    """Let SIGTERM end the process as `sys.exit` does, so that the command is killed and the folder deleted."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
     from mockraft.lab import trial
 
     assert options.schedule is not None
-    stubs = json.loads(options.schedule.read_text())
+    try:
+        stubs = json.loads(options.schedule.read_text())
+    except ValueError as error:
+        raise ValueError(f"{options.schedule}: no stub file in JSON: {error}") from None
     outcomes = [trial.run(subject, stubs, folder / str(index)) for index in range(options.repeats)]
     for outcome in outcomes:
         typer.echo(str(outcome))
@@ -157,12 +170,20 @@ def _progress(runs: int) -> Iterator[Callable[[int, Outcome], None]]:
         yield on_trial
 
 
+def _of_trials(options: Options) -> Iterator[str]:
+    """Yield the options of each trial that are not the default, with which a schedule fails again."""
+    for name in ("brokers", "release", "timeout_s"):
+        if (value := getattr(options, name)) != getattr(Options(), name):
+            yield from (f"--{name.replace('_', '-')}", str(value))
+
+
 def _report(options: Options, subject: Subject, found: Found, stubs: Any) -> None:
     from mockraft.lab.story import told, write_page
 
     command = shlex.join(subject.command)
     schedule = options.out / "schedule.json"
-    repeat = f"mockraft lab --schedule {schedule} -- {command}"
+    again = (*_of_trials(options), "--schedule", str(schedule), "--", *subject.command)
+    repeat = shlex.join(("mockraft", "lab", *again))
     options.out.mkdir(parents=True, exist_ok=True)
     write_json("lab", schedule, stubs)
     (options.out / "output.txt").write_text(found.outcome.output)

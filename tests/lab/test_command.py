@@ -2,15 +2,19 @@
 
 import json
 import os
+import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from mockraft.kafka.child_process import wait_until
 from mockraft.lab import trial
 from mockraft.lab.trial import Subject
 from mockraft.wire.json_form import Tree
 
-from ..commands.cli import completed
+from ..commands.cli import DEADLINE_S, completed
 
 LAB = Path(__file__).parents[2] / "examples" / "lab"
 PROVISION = [sys.executable, str(LAB / "provision.py")]
@@ -31,7 +35,9 @@ def test_finds_the_lost_answer_that_breaks_a_service(tmp_path: Path) -> None:
     assert "CreateTopics 1: it is handled, then the connection closes" in page
     assert page.count('class="bar disturbed"') == 1
 
-    again = completed("lab", "--brokers", "1", "--schedule", str(out / "schedule.json"), "--", *PROVISION)
+    repeat = shlex.split(ended.stdout.partition("repeat it:")[2].splitlines()[0])
+    assert repeat[:5] == ["mockraft", "lab", "--brokers", "1", "--schedule"]
+    again = completed(*repeat[1:])
     assert (again.returncode, "failed 5 of 5 times" in again.stdout) == (1, True)
 
 
@@ -81,6 +87,24 @@ def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -
     assert (outcome.exit_code, str(outcome).split(" after")[0]) == (None, "failed, did not end")
     stat = Path(f"/proc/{int(outcome.output)}/stat")
     assert not stat.exists() or stat.read_text().split()[2] == "Z"
+
+
+def test_stopped_lab_kills_the_command_and_deletes_its_files(tmp_path: Path) -> None:
+    writes = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    command = [sys.executable, "-m", "mockraft", "lab", "--", sys.executable, "-c", writes]
+    (tmp_path / "temporary").mkdir()
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}) as lab:
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), DEADLINE_S, "the command")
+        lab.send_signal(signal.SIGTERM)
+        assert lab.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_schedule_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    ended = completed("lab", "--schedule", str(tmp_path / "bad.json"), "--", "true")
+    assert (ended.returncode, "bad.json: no stub file in JSON" in ended.stderr) == (2, True)
 
 
 def test_only_the_end_of_a_long_output_is_kept(tmp_path: Path) -> None:
