@@ -102,7 +102,7 @@ def _matching(base: Location, pattern: list[str], accept: Accept) -> Iterator[St
         return
     part, rest = pattern[0], pattern[1:]
     if part == "**":
-        at = len(str(base)) + 1
+        at = len(str(base).rstrip("/")) + 1
         for file in _listed(base, recursive=True):
             if not rest or _matches(file.path[at:].split("/"), pattern):
                 yield file
@@ -110,7 +110,7 @@ def _matching(base: Location, pattern: list[str], accept: Accept) -> Iterator[St
         yield from _matching(base / part, rest, accept)
     else:
         for info in base.file_system().get_file_info(_selector(base, recursive=False)):
-            if not fnmatchcase(info.base_name, part):
+            if not _fits(info.base_name, part):
                 continue
             if info.type.name == "Directory":
                 yield from _matching(base / info.base_name, rest, accept)
@@ -122,12 +122,17 @@ def _matches(parts: list[str], pattern: list[str]) -> bool:
     if not pattern:
         return not parts
     if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or (bool(parts) and _matches(parts[1:], pattern))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+        return _matches(parts, pattern[1:]) or (bool(parts) and _fits(parts[0], "*") and _matches(parts[1:], pattern))
+    return bool(parts) and _fits(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+
+
+def _fits(name: str, part: str) -> bool:
+    """Return True if a part of a pattern matches a name; only a part with a dot in front matches a hidden one."""
+    return fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
 
 
 def _listed(base: Location, *, recursive: bool) -> Iterator[StoredFile]:
-    cut = len(base.arrow_path) + 1
+    cut = len(base.arrow_path.rstrip("/")) + 1
     for info in base.file_system().get_file_info(_selector(base, recursive=recursive)):
         if info.type.name == "File":
             yield _stored(base / info.path[cut:], info)

@@ -87,6 +87,17 @@ def test_absent_object_and_bucket_are_named(s3: S3Server) -> None:
         assert url in str(raised.value)
 
 
+def test_patterns_match_hidden_names_only_with_a_dot_as_on_disks(s3: S3Server, tmp_path: Path) -> None:
+    for name in ("a.pcap", ".b.pcap", ".t.being-written/c.pcap", "day/d.pcap", "day/.e.pcap"):
+        s3.put(f"s3://caps/{name}", b"x")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    for pattern in ("*", "*.pcap", "**/*.pcap", "**/[ab]*", ".t*/*", "day/.*"):
+        remote = {each.removeprefix("s3://caps/") for each in capture_paths([f"s3://caps/{pattern}"])}
+        local = {str(Path(each).relative_to(tmp_path)) for each in capture_paths([str(tmp_path / pattern)])}
+        assert remote == local, pattern
+
+
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 @pytest.mark.parametrize("splits", [1, budget(4, 16)])
 def test_large_capture_is_read_hardly_more_than_once(s3: S3Server, form: str, splits: int) -> None:
