@@ -22,6 +22,7 @@ from mockraft.spark_replay.storage.locations import Location
 from mockraft.spark_replay.storage.whole_files import create_folder, delete_folder, read_file, write_file
 
 SUCCESS = "_SUCCESS"
+_BEFORE = "before"
 _COPIES_AT_ONCE = 16
 
 
@@ -37,9 +38,14 @@ class Staging(NamedTuple):
 
     @classmethod
     def begin(cls, out: Location) -> Staging:
-        """Create the hidden folder, without what a killed job left there. Raises OSError."""
+        """Create the hidden folder, without what a killed job left there. Raises OSError.
+
+        A table that the killed job had just moved away comes back.
+        """
         out = out if out.is_remote else out._replace(path=str(Path(out.path).absolute()))
         parts = out.parent / f".{out.name}.being-written"
+        if not out.is_object_store and exists(parts / _BEFORE) and not exists(out):
+            _move(parts / _BEFORE, out)
         delete_folder(parts)
         create_folder(parts)
         return cls(out, parts)
@@ -56,7 +62,7 @@ class Staging(NamedTuple):
             self._rename(names)
 
     def _rename(self, names: Sequence[str]) -> None:
-        table, before = self.parts / "table", self.parts / "before"
+        table, before = self.parts / "table", self.parts / _BEFORE
         create_folder(table)
         for number, name in enumerate(names):
             try:
@@ -65,9 +71,15 @@ class Staging(NamedTuple):
                 problem = f"{self.out}: the driver cannot see a part written by a worker"
                 raise OutputError(f"{problem}; use a folder shared by driver and workers") from None
         write_file(table / SUCCESS, b"")
-        if exists(self.out):
-            _move(self.out, before)
-        _move(table, self.out)
+        if not exists(self.out):
+            _move(table, self.out)
+            return
+        _move(self.out, before)
+        try:
+            _move(table, self.out)
+        except OSError:
+            _move(before, self.out)
+            raise
 
     def _copy(self, names: Sequence[str]) -> None:
         run = uuid.uuid4().hex[:12]

@@ -98,3 +98,30 @@ def test_files_beside_those_that_were_published_are_not_read(s3: S3Server) -> No
 def test_missing_bucket_is_an_error_before_the_work(s3: S3Server) -> None:
     with pytest.raises(FileNotFoundError, match="no such bucket"):
         create_folder(Location.parse("s3://nobody/tables"))
+
+
+def test_a_refused_rename_leaves_the_earlier_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Location.parse(tmp_path / "numbers")
+    write(out, 1)
+    staging, names = stage(out, 2)
+    rename = Path.rename
+
+    def refuses(source: Path, target: str) -> Path:
+        if source.name == "table":
+            raise PermissionError(13, "Permission denied", str(source))
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", refuses)
+    with pytest.raises(PermissionError):
+        staging.publish(names)
+    staging.end()
+    assert read(out) == [1]
+
+
+def test_a_table_that_a_killed_driver_had_moved_away_comes_back(tmp_path: Path) -> None:
+    out = Location.parse(tmp_path / "numbers")
+    write(out, 1)
+    staging, _ = stage(out, 2)
+    Path(out.path).rename((staging.parts / "before").path)
+    Staging.begin(out).end()
+    assert read(out) == [1]
