@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -104,16 +105,23 @@ class _Run:
             await self._sample()
 
     async def _upgrade(self, levels: Mapping[str, str]) -> list[str]:
-        updates = [
-            FeatureUpdateKey(feature=name, max_version_level=self._level(name, text), upgrade_type=UpgradeType.UPGRADE)
-            for name, text in levels.items()
-        ]
+        try:
+            updates = [
+                FeatureUpdateKey(
+                    feature=name, max_version_level=self._level(name, text), upgrade_type=UpgradeType.UPGRADE
+                )
+                for name, text in levels.items()
+            ]
+        except ValueError as error:
+            return [str(error)]
         response = await self._controller.ask(UpdateFeaturesRequest(feature_updates=updates, timeout_ms=60_000))
         return _refusals([("", response), *((each.feature, each) for each in response.results)])
 
     def _level(self, name: str, text: str) -> int:
         if name == METADATA_VERSION:
             return metadata_version_level(text, self._running.controller.release, unstable=True)
+        if not re.fullmatch(r"[0-9]{1,4}", text):
+            raise ValueError(f"{name}: {text} is not a level")
         return int(text)
 
     async def _unregister(self, broker_ids: list[int]) -> list[str]:
@@ -196,17 +204,24 @@ class _Run:
         return answers
 
     async def _drain(self, broker_ids: list[int]) -> list[str]:
-        return await self._assign(Placement(self._running.controller.image).drained(broker_ids))
+        wanted = Placement(self._running.controller.image).drained(broker_ids)
+        short = [name for name, replicas in wanted.items() if {*replicas} & {*broker_ids}]
+        if short:
+            return [f"{topic}-{partition}: there are too few brokers" for topic, partition in short]
+        return await self._assign(wanted)
 
     async def _reassign(self, argument: Mapping[str, Any]) -> list[str]:
         return await self._assign({(argument["topic"], argument["partition"]): argument["replicas"]})
 
     async def _replication_factor(self, argument: Mapping[str, Any]) -> list[str]:
-        placement = Placement(self._running.controller.image)
-        wanted = placement.with_factor(argument["factor"], argument.get("topic"))
+        topic, image = argument.get("topic"), self._running.controller.image
+        if topic is not None and topic not in image.topics.by_name:
+            return [f"there is no topic {topic}"]
+        placement = Placement(image)
+        wanted = placement.with_factor(argument["factor"], topic)
         short = [name for name, replicas in wanted.items() if len(replicas) != argument["factor"]]
         if short:
-            return [f"{topic}-{partition}: there are too few brokers" for topic, partition in short]
+            return [f"{name}-{partition}: there are too few brokers" for name, partition in short]
         return await self._assign(wanted)
 
     async def _assign(self, wanted: Assignment) -> list[str]:

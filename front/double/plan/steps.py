@@ -20,11 +20,13 @@ A step is a mapping with one key, its kind:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mockraft.wire.names import did_you_mean
+
+_NUMBER_MAX: Final = 2**31 - 1
 
 
 class PlanError(ValueError):
@@ -82,9 +84,31 @@ def _step(number: int, tree: object) -> Step:
         raise PlanError(f"step {number}, {kind}: {error}") from error
 
 
+def _number(argument: Any) -> int:
+    if type(argument) is not int or not 0 <= argument <= _NUMBER_MAX:
+        raise ValueError(f"it takes a number, not {argument!r}")
+    return argument
+
+
+def _text(argument: Any) -> str:
+    if not isinstance(argument, str):
+        raise ValueError(f"it takes a text, not {argument!r}")
+    return argument
+
+
+def _flag(argument: Any) -> bool:
+    if not isinstance(argument, bool):
+        raise ValueError(f"it takes true or false, not {argument!r}")
+    return argument
+
+
+def _number_or_text(argument: Any) -> int | str:
+    return argument if isinstance(argument, str) else _number(argument)
+
+
 def _brokers(argument: Any) -> list[int]:
     found = argument if isinstance(argument, list) else [argument]
-    if not found or not all(type(each) is int for each in found):
+    if not found or not all(type(each) is int and 0 <= each <= _NUMBER_MAX for each in found):
         raise ValueError(f"it takes a list of broker ids, not {argument!r}")
     return found
 
@@ -93,14 +117,22 @@ def _brokers_or_all(argument: Any) -> list[int] | str:
     return argument if argument == "all" else _brokers(argument)
 
 
-def _mapping(required: Iterable[str], optional: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
-    needed, known = set(required), {*required, *optional}
+def _mapping(
+    required: Mapping[str, Callable[[Any], Any]], optional: Mapping[str, Callable[[Any], Any]] | None = None
+) -> Callable[[Any], dict[str, Any]]:
+    known = {**required, **(optional or {})}
 
     def read(argument: Any) -> dict[str, Any]:
-        if not isinstance(argument, dict) or not needed <= argument.keys() <= known:
-            keys = ", ".join([*sorted(needed), *(f"{each} (optional)" for each in sorted(known - needed))])
+        if not isinstance(argument, dict) or not required.keys() <= argument.keys() <= known.keys():
+            keys = ", ".join([*sorted(required), *(f"{each} (optional)" for each in sorted(optional or ()))])
             raise ValueError(f"it takes a mapping with {keys}, not {argument!r}")
-        return argument
+        found = {}
+        for key, value in argument.items():
+            try:
+                found[key] = known[key](value)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from error
+        return found
 
     return read
 
@@ -121,14 +153,14 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "upgrade": _levels,
     "unregister": _brokers,
     "lose": _brokers,
-    "lose_rack": str,
-    "lose_directory": _mapping(["broker", "directory"]),
+    "lose_rack": _text,
+    "lose_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "shut_down": _brokers,
     "start": _brokers,
     "restart": _brokers_or_all,
     "drain": _brokers,
-    "reassign": _mapping(["topic", "partition", "replicas"]),
-    "replication_factor": _mapping(["factor"], ["topic"]),
-    "elect": _mapping(["topic", "partition"], ["unclean"]),
+    "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers}),
+    "replication_factor": _mapping({"factor": _number}, {"topic": _text}),
+    "elect": _mapping({"topic": _text, "partition": _number}, {"unclean": _flag}),
     "wait": _seconds,
 }

@@ -114,6 +114,23 @@ def test_too_few_brokers_for_a_replication_factor(twin: SyncController) -> None:
     assert waited.records == []
 
 
+@pytest.mark.parametrize(
+    ("step", "answer"),
+    [
+        ({"drain": [1, 2, 3]}, "safe-0: there are too few brokers"),
+        ({"drain": [2]}, ""),
+        ({"replication_factor": {"factor": 2, "topic": "nope"}}, "there is no topic nope"),
+        ({"upgrade": {"metadata.version": "9.9"}}, "Unknown metadata.version '9.9'"),
+        ({"upgrade": {"group.version": "new"}}, "group.version: new is not a level"),
+    ],
+)
+def test_steps_that_cannot_be_done_are_no_success(twin: SyncController, step: dict[str, Any], answer: str) -> None:
+    (done,) = outcome_of(twin, step).steps
+    assert bool(done.answers) == bool(answer)
+    assert "".join(done.answers[:1]).startswith(answer)
+    assert bool(done.records) == (not answer)
+
+
 def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
     outcome = outcome_of(twin, {"wait": 1}, {"lose": [2, 9]})
     assert not outcome.is_safe
@@ -135,6 +152,14 @@ def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
         ([{"lose": ["x"]}], "step 1, lose: it takes a list of broker ids, not"),
         ([{"lose": [True]}], "step 1, lose: it takes a list of broker ids, not"),
         ([{"wait": 0}], "it takes 1 to 86400 seconds"),
+        ([{"lose_rack": None}], "lose_rack: it takes a text, not None"),
+        ([{"unregister": [2**31]}], "it takes a list of broker ids"),
+        ([{"lose_directory": {"broker": [1], "directory": 0}}], "broker: it takes a number, not"),
+        ([{"reassign": {"topic": "t", "partition": "0", "replicas": [1]}}], "partition: it takes a number, not '0'"),
+        ([{"reassign": {"topic": "t", "partition": 0, "replicas": [1, "x"]}}], "replicas: it takes a list of broker"),
+        ([{"replication_factor": {"factor": "3"}}], "factor: it takes a number, not '3'"),
+        ([{"elect": {"topic": 3, "partition": 0}}], "topic: it takes a text, not 3"),
+        ([{"elect": {"topic": "t", "partition": 0, "unclean": "no"}}], "unclean: it takes true or false"),
         ([{"upgrade": 5}], "it takes a mapping of features to levels"),
         ([{"elect": {"topic": "t"}}], r"it takes a mapping with partition, topic, unclean \(optional\), not"),
     ],
