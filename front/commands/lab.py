@@ -117,8 +117,14 @@ def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
     failed = [each for each in outcomes if each.failed]
     typer.echo(f"failed {len(failed)} of {len(outcomes)} times")
     if failed:
+        _write_output(options, failed[-1])
         typer.echo(failed[-1].output)
     return bool(failed)
+
+
+def _write_output(options: Options, outcome: Outcome) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "output.txt").write_text(outcome.output)
 
 
 def _search(options: Options, subject: Subject, folder: Path) -> bool:
@@ -184,9 +190,8 @@ def _report(options: Options, subject: Subject, found: Found, stubs: Any) -> Non
     schedule = options.out / "schedule.json"
     again = (*_of_trials(options), "--schedule", str(schedule), "--", *subject.command)
     repeat = shlex.join(("mockraft", "lab", *again))
-    options.out.mkdir(parents=True, exist_ok=True)
+    _write_output(options, found.outcome)
     write_json("lab", schedule, stubs)
-    (options.out / "output.txt").write_text(found.outcome.output)
     typer.echo(f"\nseed {found.seed}: {found.outcome}; {found.failures} of {found.repeats} times with this schedule\n")
     for line in told(found):
         typer.echo(f"  {line}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mockraft.lab.schedule import Observed, Schedule, draw, observed, simpler
+from mockraft.lab.schedule import Disturbance, Observed, Schedule, draw, observed, simpler
 from mockraft.lab.trial import Outcome
 
 Trial = Callable[[Schedule], Outcome]
@@ -71,13 +71,16 @@ def find(
 def shrink(trial: Trial, schedule: Schedule, outcome: Outcome) -> tuple[Schedule, Outcome]:
     """Return a part of a failing schedule from which nothing can be taken away, and the outcome of its last failure.
 
-    Each disturbance is left out, and then each delay is halved, for as long as the command still fails.
+    Each disturbance is left out, and then each delay is halved, for as long as the command still fails. What could not
+    be left out is tried again after another was: it may have mattered only beside that.
     """
-    for each in schedule:
-        if len(schedule) > 1:
-            smaller = tuple(other for other in schedule if other != each)
-            if (found := trial(smaller)).failed:
-                schedule, outcome = smaller, found
+    kept: set[Disturbance] = set()
+    while len(schedule) > 1 and (rest := [each for each in schedule if each not in kept]):
+        smaller = tuple(each for each in schedule if each != rest[0])
+        if (found := trial(smaller)).failed:
+            schedule, outcome, kept = smaller, found, set()
+        else:
+            kept.add(rest[0])
     for index, each in enumerate(schedule):
         while (shorter := simpler(each)) is not None:
             changed = (*schedule[:index], shorter, *schedule[index + 1 :])

@@ -75,6 +75,7 @@ def run(subject: Subject, stubs: Tree, folder: Path) -> Outcome:
             controller.wait_until(lambda: _unfenced(controller) == subject.brokers, BROKERS_S)
         lab_option = f"{LAB_OPTION}={shlex.quote(str(folder.resolve()))}"
         environment = {
+            "COLUMNS": "200",  # so that pytest cuts no line
             **os.environ,
             "MOCKRAFT_BOOTSTRAP": controller.bootstrap,
             "MOCKRAFT_CLUSTER_ID": controller.cluster_id,

@@ -32,6 +32,12 @@ def test_keeps_two_that_only_fail_together() -> None:
     assert schedule == (LOST, STANDBY)
 
 
+def test_leaves_out_what_mattered_only_beside_another() -> None:
+    trial = command(lambda each: LOST in each and (STANDBY not in each or LATE in each))
+    schedule, _ = shrink(trial, (LATE, LOST, STANDBY), Outcome(1, 0.0, "", []))
+    assert schedule == (LOST,)
+
+
 def test_halves_a_delay_for_as_long_as_it_fails() -> None:
     trial = command(lambda each: any(one.delay_ms >= 200 for one in each))
     schedule, _ = shrink(trial, (LATE,), Outcome(1, 0.0, "", []))

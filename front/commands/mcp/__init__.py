@@ -4,6 +4,6 @@
 turns what was scripted into the source of a pytest test. Nothing here knows more of a controller than its admin API.
 
 Each tool is one operation of the API, with its JSON; a refusal of the API is an error of the tool, with the same text.
-Tools that only read are marked as such. Without `--allow-changes`, tools that change a controller exist only for one
-that `start_controller` started, which is nobody else's.
+Tools that only read are marked as such. Without `--allow-changes`, tools that change a controller are refused for one
+that was running before, and for the twin of a real one.
 """

@@ -21,7 +21,7 @@ the pytest test for what it scripted. In the assistant's configuration:
   {"mcpServers": {"mockraft": {"command": "mockraft", "args": ["mcp"]}}}
 
 \b
-A controller that runs already is read, and changed only with --allow-changes:
+A controller that runs already, and the twin of a real one, are changed only with --allow-changes:
   mockraft mcp --admin http://127.0.0.1:8080
 
 """ + exit_codes(ExitCode.MISSING, done="the assistant closed standard input")
@@ -35,7 +35,7 @@ class Options:
         None, metavar="URL", help="Admin API of a controller that runs. Default: MOCKRAFT_ADMIN."
     )
     token_file: Path | None = option(None, metavar="FILE", help="File with the API's token.")
-    allow_changes: bool = option(False, "--allow-changes", help="Also change the controller at --admin.")
+    allow_changes: bool = option(False, "--allow-changes", help="Also change the controller at --admin, and twins.")
 
 
 def register(app: typer.Typer) -> None:

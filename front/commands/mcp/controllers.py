@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Self
+from typing import Literal, Self
 
 from mockraft.commands.admin.api import Api
 
@@ -22,7 +22,7 @@ class NoControllerError(Exception):
 class Controllers:
     """The admin API of the controller in use, with the right to change it; a context manager that ends what it started.
 
-    `given` is a controller that runs already; `allow_changes` permits changes of it.
+    `given` is a controller that runs already; `allow_changes` permits changes of it, and of twins of real controllers.
     """
 
     def __init__(self, given: Api | None, allow_changes: bool = False) -> None:
@@ -30,6 +30,7 @@ class Controllers:
         self._allow_changes = allow_changes
         self._process: subprocess.Popen[str] | None = None
         self._started: Api | None = None
+        self._is_twin = False
 
     def __enter__(self) -> Self:
         return self
@@ -47,24 +48,25 @@ class Controllers:
     def to_change(self) -> Api:
         """Return the API of a controller that may be changed. NoControllerError."""
         api = self.to_read()
-        if api is self._given and not self._allow_changes:
+        if (api is self._given or self._is_twin) and not self._allow_changes:
             raise NoControllerError(
-                f"{api.url} is read only: call start_controller for one of your own, "
-                "or ask its owner to run mockraft mcp with --allow-changes"
+                f"{api.url} is read only: call start_controller for one of your own that is no twin, "
+                "or ask for mockraft mcp --allow-changes"
             )
         return api
 
-    def start(self, options: Sequence[str]) -> dict[str, str]:
-        """Start `mockraft serve` in place of the former process; return its addresses. NoControllerError.
+    def start(self, command: Literal["serve", "twin"], options: Sequence[str]) -> dict[str, str]:
+        """Start `mockraft serve` or `twin` in place of the former process; return its addresses. NoControllerError.
 
         The process also ends with this one, whose end closes its standard input. Variables MOCKRAFT_… are not for it:
         they may name the data directory of somebody else's controller.
         """
         self.stop()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MOCKRAFT_")}
-        command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"]
+        self._is_twin = command == "twin"
+        ports = ["--port", "0", "--admin-port", "0", "--until-stdin-ends"]
         self._process = subprocess.Popen(
-            [*command, *options],
+            [sys.executable, "-m", "mockraft", command, *ports, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -76,7 +78,7 @@ class Controllers:
         if ready is None:
             _, errors = self._process.communicate()
             self._process = None
-            raise NoControllerError(errors.strip() or "mockraft serve ended without a message")
+            raise NoControllerError(errors.strip() or f"mockraft {command} ended without a message")
         self._started = Api(ready["admin"])
         return {"bootstrap": ready["bootstrap"], "admin": ready["admin"]}
 

@@ -123,18 +123,25 @@ class Tools:
         controllers: int = 1,
         release: str | None = None,
         virtual_clock: bool = False,
+        twin_of: str | None = None,
+        twin_at: str | None = None,
     ) -> Tree:
         """Start a controller of your own, in place of the former one, with so many simulated brokers.
 
         Brokers and clients connect to `bootstrap`; `admin` is its HTTP API and live page. `release` is a Kafka release
-        from 3.7 to 4.4. With `virtual_clock` only advance_clock moves its time.
+        from 3.7 to 4.4. With `virtual_clock` only advance_clock moves its time. `twin_of` is a real controller's data
+        directory, a snapshot of its log or a capture: the controller is a copy, as of `twin_at` (an offset or a time),
+        to be read only; the other options are not for it.
         """
+        if twin_of is not None:
+            at = [] if twin_at is None else ["--at", twin_at]
+            return dict(self._controllers.start("twin", ["--from", twin_of, *at]))
         if not 0 <= brokers <= BROKERS_MAX:
             raise ValueError(f"{brokers} brokers: at most {BROKERS_MAX}")
         options = ["--brokers", str(brokers), "--controllers", str(controllers)]
         options += ["--release", release] if release is not None else []
         options += ["--virtual-clock"] if virtual_clock else []
-        return dict(self._controllers.start(options))
+        return dict(self._controllers.start("serve", options))
 
     def stop_controller(self) -> str:
         """Stop the controller that start_controller started."""

@@ -84,6 +84,7 @@ class Options:
     admin_port: str = option_of_serve("admin_port")
     virtual_clock: bool = option_of_serve("virtual_clock")
     stubs: Path | None = option_of_serve("stubs")
+    until_stdin_ends: bool = option_of_serve("until_stdin_ends")
     seed: int | None = option_of_serve("seed")
     log_level: str = option_of_serve("log_level")
 

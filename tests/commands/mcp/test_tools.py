@@ -12,6 +12,7 @@ from mockraft.commands.admin.api import Api
 from mockraft.commands.mcp.controllers import Controllers
 from mockraft.commands.mcp.written_test import test_source as written
 
+CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 HEARTBEATS = {"api": "BrokerHeartbeat", "brokerId": 1}
 NOT_CONTROLLER = {"match": HEARTBEATS, "trigger": {"once": True}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
 
@@ -83,6 +84,18 @@ async def test_controller_of_others_is_read_only_unless_allowed() -> None:
             assert [each.kind.name for each in controller.faults.active] == ["latency"]
 
 
+async def test_twin_of_a_real_controller_is_read_only_unless_allowed() -> None:
+    twin = {"twin_of": str(CAPTURE), "twin_at": "100"}
+    async with assistant() as client:
+        await call(client, "start_controller", **twin)
+        assert [each["brokerId"] for each in (await call(client, "brokers"))["brokers"]] == [1, 2]
+        assert "read only" in await refusal(client, "change_broker", broker_id=1, command="fence")
+        assert "no such" in (await refusal(client, "start_controller", twin_of="/nowhere")).lower()
+    async with assistant("--allow-changes") as client:
+        await call(client, "start_controller", **twin)
+        await call(client, "change_broker", broker_id=1, command="fence")
+
+
 async def test_tools_that_only_read_say_so() -> None:
     async with assistant() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -99,7 +112,7 @@ def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
 ) -> None:
     monkeypatch.setenv("MOCKRAFT_DATA_DIR", str(tmp_path / "of-others"))
     with Controllers(None) as controllers:
-        controllers.start([])
+        controllers.start("serve", [])
         assert controllers.to_change().get("/v1/health")["brokers"]["total"] == 0
     assert not (tmp_path / "of-others").exists()
 
