@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,17 @@ def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
     written.write_text(re.sub(r"STEPS = .*", f"STEPS = {mended}", written.read_text()))
     passed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert passed.returncode == 0, passed.stdout
+
+
+def test_a_saved_plan_has_all_options_and_any_text(tmp_path: Path) -> None:
+    plan, written = tmp_path / "plan.yaml", tmp_path / "my plan.v2.py"
+    plan.write_text('- lose_rack: it\'s "a"\n')
+    invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--save-test", written, "--session-timeout-ms", 4000)
+    found: dict[str, Any] = {"__file__": str(written)}
+    exec(written.read_text(), found)
+    assert found["STEPS"] == [{"lose_rack": 'it\'s "a"'}]
+    assert '"session_timeout_ms": 4000' in written.read_text()
+    assert callable(found["test_my_plan_v2"])
 
 
 def test_a_safe_plan_as_json(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def plan(
     typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
     if save_test is not None:
         with blaming("--save-test", OSError):
-            written = write_test(save_test, history, at, steps, which)
+            written = write_test(save_test, history, at, steps, which, session_timeout_ms)
         typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
     if not outcome.is_safe:
         raise typer.Exit(ExitCode.FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,18 +23,21 @@ STEPS = [{steps}]
 
 
 def {name}() -> None:
-    with Controller.sync(twin_of=SOURCE, clock="virtual", twin_brokers="{which}") as twin:
+    options = {{"clock": "virtual", "twin_brokers": "{which}", "session_timeout_ms": {session_timeout_ms}}}
+    with Controller.sync(twin_of=SOURCE, **options) as twin:
         outcome = twin.plan(STEPS)
     assert outcome.is_safe, str(outcome)
 """
 
 
-def write_test(path: Path, history: History, at: str | None, steps: Sequence[Step], which: str) -> list[Path]:
+def write_test(
+    path: Path, history: History, at: str | None, steps: Sequence[Step], which: str, session_timeout_ms: int
+) -> list[Path]:
     """Write a test that fails while the plan is not safe, and its state without secrets; return both paths. OSError."""
     moment = history.moment(at)
     state = path.with_suffix(".checkpoint")
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
-    listed = ", ".join(f'{{"{each.kind}": {each.argument!r}}}' for each in steps)
-    name = path.stem if path.stem.startswith("test_") else f"test_{path.stem}"
-    path.write_text(_TEST.format(steps=listed.replace("'", '"'), name=name.replace("-", "_"), which=which))
+    listed = ", ".join(repr({each.kind: each.argument}) for each in steps)
+    name = re.sub(r"\W", "_", path.stem if path.stem.startswith("test_") else f"test_{path.stem}")
+    path.write_text(_TEST.format(steps=listed, name=name, which=which, session_timeout_ms=session_timeout_ms))
     return [path, state]
