@@ -15,6 +15,9 @@ import pyarrow as pa
 
 KEPT_BYTES_MAX: Final = 128 << 20
 SNAPSHOTS_MAX: Final = 1000
+PIECE_BYTES: Final = 4 << 10
+"""Memory of a kept piece beside its bytes, for the columns of its frame."""
+
 _BATCH_BYTES_MIN: Final = 61
 
 Key = tuple[object, ...]
@@ -68,8 +71,9 @@ class SnapshotChunks:
             chunk = Chunk(chunk.frame, snapshot.next, chunk.data[snapshot.next - chunk.position :])
         if chunk.data and chunk.position not in snapshot.held:
             snapshot.held[chunk.position] = chunk
-            self._kept_bytes += len(chunk.data)
+            self._kept_bytes += len(chunk.data) + PIECE_BYTES
         while (following := snapshot.held.pop(snapshot.next, None)) is not None:
+            self._kept_bytes -= PIECE_BYTES
             snapshot.tail += following.data
             end = len(snapshot.tail) if snapshot.next >= size else _end_of_batches(snapshot.tail)
             if end:
@@ -95,7 +99,8 @@ class SnapshotChunks:
 
     def _forget(self, key: Key) -> None:
         snapshot = self._snapshots.pop(key)
-        self._kept_bytes -= len(snapshot.tail) + sum(len(chunk.data) for chunk in snapshot.held.values())
+        held = sum(len(chunk.data) + PIECE_BYTES for chunk in snapshot.held.values())
+        self._kept_bytes -= len(snapshot.tail) + held
 
 
 def _end_of_batches(data: bytearray) -> int:
