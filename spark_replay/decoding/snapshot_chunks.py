@@ -15,7 +15,7 @@ import pyarrow as pa
 
 KEPT_BYTES_MAX: Final = 128 << 20
 SNAPSHOTS_MAX: Final = 1000
-PIECE_BYTES: Final = 4 << 10
+PIECE_BYTES: Final = 10 << 10
 """Memory of a kept piece beside its bytes, for the columns of its frame."""
 
 _BATCH_BYTES_MIN: Final = 61
