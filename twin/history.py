@@ -41,6 +41,12 @@ class Moment:
     timestamp_ms: int
     image: Image
 
+    @property
+    def point(self) -> str:
+        """The offset and time, as text."""
+        time = f" ({time_text(self.timestamp_ms)})" if self.timestamp_ms else ""
+        return f"offset {self.id.end_offset - 1}{time}"
+
 
 @dataclass(frozen=True)
 class History:

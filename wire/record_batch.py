@@ -179,7 +179,8 @@ def read_sparse_header(data: bytes, position: int) -> BatchHeader:
     if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
         raise WireError(f"record batch at {position}: length {length} is below the 49 of a header")
     if end > len(data):
-        raise WireError(f"record batch at {position}: length {length} exceeds the {len(data) - position} bytes given")
+        needed, given = end - position, len(data) - position
+        raise WireError(f"record batch at {position}: it has {needed} bytes, of which {given} are given")
     with memoryview(data) as view, view[position + _CRC_START : end] as covered:
         computed = crc32c(covered)
     if computed != crc:

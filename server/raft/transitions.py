@@ -115,9 +115,11 @@ class Quorum:
         leader = None if election.leader_id is None else self.address_of(election.leader_id)
         if election.epoch < self.log.last_epoch:
             # As Kafka, which also leaves a negative epoch behind after the last one.
-            _LOGGER.warning(
-                "quorum-state is at leader epoch %d, before the log's %d", election.epoch, self.log.last_epoch
-            )
+            if election.epoch or self.log.end_offset > self.log.start_offset:
+                # Otherwise the log is a snapshot that it was given to begin with.
+                _LOGGER.warning(
+                    "quorum-state is at leader epoch %d, before the log's %d", election.epoch, self.log.last_epoch
+                )
             self.epoch = self.log.last_epoch
         elif election.leader_id == own_id:
             self.role, self.leader_id, self.leader_address = Role.RESIGNED, own_id, self._own_address

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft import Controller
 
 from ..commands.cli import invoke, one_line, started
+from .directories import write_directory
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
@@ -80,11 +82,16 @@ def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
     assert "2  restart all " in result.stdout
     assert result.stdout.endswith("step 2 breaks: offline: t2-0, t2-1; under min ISR: t2-0, t2-1\n")
     assert len(written.read_text().splitlines()) <= 15
+    about = f"{CAPTURE}, offset 100 (2026-11-20T09:13:36.033Z)"
+    assert written.read_text().startswith(f'"""Written by `mockraft twin plan` from {about}."""\n\nfrom pathlib')
+    assert "offset 100 (2026-11-20T09:13:36.033Z): 2 brokers, 2 of them simulated, 3 topics," in result.stderr
+    assert "pytest collects" not in result.stderr
 
     run = [sys.executable, "-m", "pytest", "-q", "-p", "mockraft.pytest_plugin", str(written)]
     failed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert failed.returncode == 1, failed.stdout
     assert "step 2 breaks: offline: t2-0, t2-1" in failed.stdout
+    assert "WARNING" not in failed.stdout
     mended = '[{"replication_factor": {"topic": "t2", "factor": 2}}, {"restart": "all"}]'
     written.write_text(re.sub(r"STEPS = .*", f"STEPS = {mended}", written.read_text()))
     passed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -94,12 +101,30 @@ def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
 def test_a_saved_plan_has_all_options_and_any_text(tmp_path: Path) -> None:
     plan, written = tmp_path / "plan.yaml", tmp_path / "my plan.v2.py"
     plan.write_text('- lose_rack: it\'s "a"\n')
-    invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--save-test", written, "--session-timeout-ms", 4000)
+    options = ("--save-test", written, "--session-timeout-ms", 4000)
+    result = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, *options)
+    assert "pytest collects test_*.py, and not my plan.v2.py by itself" in result.stderr
     found: dict[str, Any] = {"__file__": str(written)}
     exec(written.read_text(), found)
     assert found["STEPS"] == [{"lose_rack": 'it\'s "a"'}]
     assert '"session_timeout_ms": 4000' in written.read_text()
     assert callable(found["test_my_plan_v2"])
+
+
+def test_a_plan_needs_a_broker_that_ran(tmp_path: Path) -> None:
+    directory, plan = write_directory(tmp_path / "data"), tmp_path / "plan.yaml"
+    plan.write_text("- restart: all\n")
+    with Controller.sync(twin_of=directory, clock="virtual") as controller:
+        controller.state.fence(1)
+        stopped = controller.state.save(tmp_path)
+    refused = invoke("twin", "plan", "--from", stopped, plan)
+    assert refused.exit_code == 2
+    assert re.search(r"at offset \d+ no broker was unfenced, so none would run: choose", one_line(refused.output))
+    assert "--all" in refused.output
+    simulated = invoke("twin", "plan", "--from", stopped, "--all", plan)
+    assert ": 2 brokers, 2 of them simulated, 2 topics, 4 partitions, 4 of them offline" in simulated.stderr
+    empty = invoke("twin", "plan", "--from", CAPTURE, "--at", 8, "--all", plan)
+    assert (empty.exit_code, "at offset 8 no broker was registered" in one_line(empty.output)) == (2, True)
 
 
 def test_a_safe_plan_as_json(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ has a zone).
 
 """ + exit_codes(ExitCode.MISSING)
 
-Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture; see above.")]
+Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
 Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
 ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -82,7 +82,9 @@ class Options:
         "none", help="Simulated brokers in place of those that were not fenced, or of all registered ones."
     )
     admin_port: str = option_of_serve("admin_port")
-    virtual_clock: bool = option_of_serve("virtual_clock")
+    virtual_clock: bool = option_of_serve(
+        "virtual_clock", "Stop time until POST /v1/clock/advance. It excludes --brokers."
+    )
     stubs: Path | None = option_of_serve("stubs")
     until_stdin_ends: bool = option_of_serve("until_stdin_ends")
     seed: int | None = option_of_serve("seed")
@@ -180,16 +182,18 @@ def history_of(source: Path, hint: str = "--from") -> History:
         end_without("twin", error.name, "captures")
 
 
-def report(history: History, moment: Moment) -> None:
+def report(history: History, moment: Moment, simulated: int | None = None) -> None:
     """Describe a state on stderr, in one line, and what its source lacks."""
-    from mockraft.twin.history import time_text
+    from mockraft.server.controller.image.topics import NO_LEADER
 
     image = moment.image
-    partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
-    time = f" ({time_text(moment.timestamp_ms)})" if moment.timestamp_ms else ""
+    partitions = [partition for topic in image.topics.by_id.values() for partition in topic.partitions.values()]
+    offline = sum(partition.leader == NO_LEADER for partition in partitions)
     typer.echo(
-        f"mockraft twin: {history.source} up to offset {moment.id.end_offset - 1}{time}:"
-        f" {len(image.cluster.brokers)} brokers, {len(image.topics.by_id)} topics, {partitions} partitions",
+        f"mockraft twin: {history.source} up to {moment.point}: {len(image.cluster.brokers)} brokers,"
+        + (f" {simulated} of them simulated," if simulated is not None else "")
+        + f" {len(image.topics.by_id)} topics, {len(partitions)} partitions"
+        + (f", {offline} of them offline" if offline else ""),
         err=True,
     )
     for note in history.notes:

@@ -8,8 +8,8 @@ from mockraft.commands.option_fields import option
 from mockraft.commands.serve.options import OPTIONS
 
 
-def option_of_serve(name: str) -> Any:
-    """Return an option of `mockraft serve` with its default, bounds and help."""
+def option_of_serve(name: str, about: str | None = None) -> Any:
+    """Return an option of `mockraft serve` with its default, bounds and help, or with another help."""
     row = OPTIONS[name]
     bounds = {"min": row.lowest, "max": row.shown_highest} if row.kind is int else {}
-    return option(row.default, row.flag, help=row.help, metavar=row.metavar, **bounds)
+    return option(row.default, row.flag, help=about or row.help, metavar=row.metavar, **bounds)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.refusals import blaming, end_without
-from mockraft.commands.twin.command import AsJson, Source, history_of
+from mockraft.commands.twin.command import AsJson, Source, history_of, report
 
 if TYPE_CHECKING:
     from mockraft.double.plan import PlanOutcome
+    from mockraft.twin import History, Moment
     from mockraft.twin.brokers import Which
 
 ABOUT = """Do the steps of a plan on a twin with simulated brokers, in virtual time, and show what each would do.
@@ -86,6 +87,8 @@ def plan(
     history = history_of(source)
     which: Which = "all" if all_brokers else "live"
     with blaming("--at"):
+        moment = history.moment(at)
+        simulated = _simulated(history, moment, which)
         twin = Controller.sync(
             twin_of=history,
             twin_at=at,
@@ -96,12 +99,26 @@ def plan(
         )
     with twin as controller:
         outcome: PlanOutcome = controller.plan(steps)
-    for note in history.notes:
-        typer.echo(f"mockraft twin plan: {note}", err=True)
+    report(history, moment, simulated)
     typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
     if save_test is not None:
         with blaming("--save-test", OSError):
             written = write_test(save_test, history, at, steps, which, session_timeout_ms)
         typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
+        if not any(map(save_test.match, ("test_*.py", "*_test.py"))):
+            typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)
     if not outcome.is_safe:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _simulated(history: History, moment: Moment, which: Which) -> int:
+    """Return the number of simulated brokers. ValueError if there is none, with which every plan would be safe."""
+    brokers = moment.image.cluster.brokers.values()
+    if not brokers:
+        raise ValueError(f"{history.source}: at offset {moment.id.end_offset - 1} no broker was registered")
+    if count := sum(which == "all" or not each.fenced for each in brokers):
+        return count
+    raise ValueError(
+        f"{history.source}: at offset {moment.id.end_offset - 1} no broker was unfenced, so none would run: choose a"
+        " point before they stopped with --at, or simulate the fenced ones too with --all"
+    )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from mockraft.brokers import heartbeats
 from mockraft.double.plan.availability import availability
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
 from mockraft.double.plan.placement import Assignment, Placement
 from mockraft.double.plan.steps import Step, steps_of
+from mockraft.server.apis import refusals
 from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.settings.feature_updates import UpgradeType
 from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
@@ -42,7 +47,27 @@ async def run_plan(controller: Controller, plan: Iterable[Step | Mapping[str, An
     if not isinstance(controller.running.clock, VirtualClock):
         raise ValueError('a plan is done in virtual time: give the controller clock="virtual"')
     steps = steps_of(list(plan))
-    return PlanOutcome([await _Run(controller, step).outcome() for step in steps])
+    with _restarts_unlogged():
+        return PlanOutcome([await _Run(controller, step).outcome() for step in steps])
+
+
+@contextmanager
+def _restarts_unlogged() -> Iterator[None]:
+    """Do not log that this thread's brokers may not register until their old sessions have expired."""
+    thread = threading.get_ident()
+    expected = error_codes.name(error_codes.DUPLICATE_BROKER_REGISTRATION)
+    loggers = [logging.getLogger(module.__name__) for module in (refusals, heartbeats)]
+
+    def is_unexpected(record: logging.LogRecord) -> bool:
+        return record.thread != thread or expected not in record.getMessage()
+
+    for each in loggers:
+        each.addFilter(is_unexpected)
+    try:
+        yield
+    finally:
+        for each in loggers:
+            each.removeFilter(is_unexpected)
 
 
 class _Run:
@@ -74,10 +99,11 @@ class _Run:
         }
         answers = await steps[self._step.kind](self._step.argument)
         await self._settle()
+        waited_s = self._step.argument if self._step.kind == "wait" else 0
         return StepOutcome(
             step=self._step,
             answers=tuple(dict.fromkeys(answers)),
-            seconds=(self._changed_ms - self._began_ms) / 1000,
+            seconds=max((self._changed_ms - self._began_ms) / 1000, waited_s),
             before=self._before,
             during=self._during,
             after=self._after,
@@ -179,12 +205,23 @@ class _Run:
 
     async def _start_brokers(self, broker_ids: list[int]) -> list[str]:
         from mockraft.double.broker import SimulatedBroker
+        from mockraft.double.twins import registered_brokers
 
         answers = []
         for broker_id in broker_ids:
             before = self._controller.brokers.get(broker_id)
-            if before is None or not before.stopped.is_set():
-                answers.append(f"broker {broker_id} {'runs already' if before else 'is none that was lost'}")
+            if before is None:
+                # One that was fenced in the source.
+                registered = registered_brokers(self._controller, "all", self._controller.rng, {})
+                found = next((each for each in registered if each.config.broker_id == broker_id), None)
+                if found is None:
+                    answers.append(f"broker {broker_id} is not registered")
+                    continue
+                await self._controller._run_broker(found, wait=None)
+                await self._settle()
+                continue
+            if not before.stopped.is_set():
+                answers.append(f"broker {broker_id} runs already")
                 continue
             listeners = tuple(each._replace(port=0) for each in before.config.listeners)
             config = dataclasses.replace(
@@ -199,9 +236,10 @@ class _Run:
 
     async def _restart(self, which: list[int] | str) -> list[str]:
         answers = []
-        for broker_id in sorted(self._controller.brokers) if isinstance(which, str) else which:
+        broker_ids = sorted(self._controller.brokers) if isinstance(which, str) else which
+        for broker_id in broker_ids:
             answers += await self._shut_down([broker_id]) or await self._start_brokers([broker_id])
-        return answers
+        return answers if broker_ids else ["no broker runs"]
 
     async def _drain(self, broker_ids: list[int]) -> list[str]:
         wanted = Placement(self._running.controller.image).drained(broker_ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from mockraft.twin import History
 
 _TEST = """\
+\"""Written by `mockraft twin plan` from {source}, {point}.\"""
+
 from pathlib import Path
 
 from mockraft import Controller
@@ -39,5 +42,15 @@ def write_test(
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
     listed = ", ".join(repr({each.kind: each.argument}) for each in steps)
     name = re.sub(r"\W", "_", path.stem if path.stem.startswith("test_") else f"test_{path.stem}")
-    path.write_text(_TEST.format(steps=listed, name=name, which=which, session_timeout_ms=session_timeout_ms))
+    source = json.dumps(str(history.source), ensure_ascii=False)[1:-1]
+    path.write_text(
+        _TEST.format(
+            source=source,
+            point=moment.point,
+            steps=listed,
+            name=name,
+            which=which,
+            session_timeout_ms=session_timeout_ms,
+        )
+    )
     return [path, state]

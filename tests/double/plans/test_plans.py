@@ -87,6 +87,33 @@ def test_draining_moves_every_replica(twin: SyncController) -> None:
     assert 2 not in left
 
 
+def test_a_broker_that_was_fenced_is_started(
+    twin: SyncController, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome_of(twin, {"shut_down": [2]})
+    (before,) = twin.state.topic("single").partitions
+    assert before.leader == -1
+    with Controller.sync(twin_of=twin.state.save(tmp_path), clock="virtual", twin_brokers="live") as later:
+        back, unknown = later.plan([{"start": [2]}, {"start": [9]}]).steps
+        assert later.state.topic("single").partitions[0].leader == 2
+    assert back.answers == ()
+    assert (len(back.before.offline), len(back.after.offline), len(back.after.under_replicated)) == (1, 0, 0)
+    assert unknown.answers == ("broker 9 is not registered",)
+    assert caplog.messages == []
+
+
+def test_restarts_log_no_refusals(twin: SyncController, caplog: pytest.LogCaptureFixture) -> None:
+    outcome_of(twin, {"restart": "all"})
+    assert caplog.messages == []
+
+
+def test_a_controller_without_brokers_restarts_none() -> None:
+    with Controller.sync(clock="virtual") as controller:
+        restarted, waited = controller.plan([{"restart": "all"}, {"wait": 60}]).steps
+    assert restarted.answers == ("no broker runs",)
+    assert waited.seconds == 60
+
+
 def test_elections(twin: SyncController) -> None:
     shut, unclean, preferred = outcome_of(
         twin,
