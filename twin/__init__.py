@@ -10,10 +10,10 @@ image with the id that a snapshot of it would have; `twin_state` makes a saved s
 controller begins. The twin is the only voter of its own quorum and has a node id that no node of the source has. The
 registrations of the source's controllers stay, because Kafka asks them before it upgrades a feature.
 
-`changes` lists the differences between two images, in Kafka's words.
+`changes` lists the differences between two images, in Kafka's words; `each_change` those that each batch made.
 """
 
-from mockraft.twin.changes import Change, changes
+from mockraft.twin.changes import Change, changes, each_change
 from mockraft.twin.history import History, Moment, SourceError
 from mockraft.twin.sources import read_history
 from mockraft.twin.state import TwinState, twin_state, write_twin
@@ -25,6 +25,7 @@ __all__ = [
     "SourceError",
     "TwinState",
     "changes",
+    "each_change",
     "read_history",
     "twin_state",
     "write_twin",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
+from mockraft.twin.history import History, Logged, Moment, records_of
 from mockraft.wire import uuids
+from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.secret_fields import is_sensitive
 
@@ -24,6 +26,7 @@ _CONFIG_TYPES: Final = {
     config_keys.GROUP: "group",
 }
 _UNSET: Final = "(unset)"
+_MIN_ISR: Final = "min.insync.replicas"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -60,10 +63,28 @@ def changes(before: Image, after: Image) -> list[Change]:
     ]
 
 
+def each_change(history: History, before: Moment, after: Moment) -> Iterator[tuple[Logged, Change]]:
+    """Yield each change between two moments of a history, with the last record of the batch that made it.
+
+    The image of `before` becomes that of `after`.
+    """
+    image = before.image
+    for header, data in history.batches:
+        if header.last_offset < before.id.end_offset or header.base_offset >= after.id.end_offset:
+            continue
+        records = [at for at in records_of(header, data) if before.id.end_offset <= at.offset < after.id.end_offset]
+        if all(isinstance(at.record, NoOpRecord) for at in records):
+            continue
+        was = image.copy()
+        for at in records:
+            image.apply(at.record, at.offset)
+        for change in changes(was, image):
+            yield records[-1], change
+
+
 def _features(before: Image, after: Image) -> Iterator[Change]:
     for name, old, new in _pairs(before.features, after.features):
-        if old != new:
-            yield Change(f"feature {name}", "level", old or 0, new or 0)
+        yield Change(f"feature {name}", "level", old or 0, new or 0)
 
 
 def _brokers(before: Image, after: Image) -> Iterator[Change]:
@@ -96,7 +117,7 @@ def _controllers(before: Image, after: Image) -> Iterator[Change]:
         subject = f"controller {node_id}"
         if old is None or new is None:
             yield Change(subject, "unregistered" if new is None else "registered", None, True)
-        elif old != new:
+        else:
             yield from _fields(subject, _controller_fields(old), _controller_fields(new))
 
 
@@ -122,11 +143,27 @@ def _topics(before: Image, after: Image) -> Iterator[Change]:
                 f"with {len(new.partitions)} partitions, replication factor {factor}, id {uuids.text_of(new.topic_id)}"
             )
             yield Change(subject, "created", None, about)
+            yield from _unavailable(after, new)
             continue
         for partition_id, was, now in _pairs(old.partitions, new.partitions):
-            if was != now and now is not None:
+            if now is not None:
                 fields = {} if was is None else _partition_fields(was)
                 yield from _fields(f"{subject} partition {partition_id}", fields, _partition_fields(now))
+
+
+def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
+    """Yield what a new topic's partitions lack: a leader, or in-sync replicas."""
+    configs = image.configs
+    layers = (configs.get(key, {}) for key in ((config_keys.TOPIC, topic.name), (config_keys.BROKER, "")))
+    values = (layer.get(_MIN_ISR, "") for layer in layers)
+    least = next((int(value) for value in values if value.isdecimal()), 1)
+    for partition_id, partition in topic.partitions.items():
+        subject = f"topic {topic.name} partition {partition_id}"
+        if partition.leader == NO_LEADER:
+            yield Change(subject, "leader", None, "none")
+        elif len(partition.isr) < min(least, len(partition.replicas)):
+            isr = _text([*partition.isr])
+            yield Change(subject, "ISR", None, f"{isr}, fewer than the {least} of {_MIN_ISR}")
 
 
 def _name_of(pair: tuple[bytes, Topic | None, Topic | None]) -> str:
@@ -153,35 +190,32 @@ def _configs(before: Image, after: Image) -> Iterator[Change]:
     for (kind, name), old, new in _pairs(before.configs, after.configs):
         subject = f"config of {_CONFIG_TYPES.get(kind, kind)} {name or '(default)'}"
         for key, was, now in _pairs(old or {}, new or {}):
-            if was != now:
-                shown = [_UNSET if each is None else HIDDEN if is_sensitive(key) else each for each in (was, now)]
-                yield Change(subject, key, *shown)
+            shown = [_UNSET if each is None else HIDDEN if is_sensitive(key) else each for each in (was, now)]
+            yield Change(subject, key, *shown)
 
 
 def _quotas(before: Image, after: Image) -> Iterator[Change]:
     for entity, old, new in _pairs(before.client_quotas, after.client_quotas):
         about = ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in entity)
         for key, was, now in _pairs(old or {}, new or {}):
-            if was != now:
-                yield Change(f"quota of {about}", key, *(_UNSET if each is None else each for each in (was, now)))
+            yield Change(f"quota of {about}", key, *(_UNSET if each is None else each for each in (was, now)))
 
 
 def _security(before: Image, after: Image) -> Iterator[Change]:
     for _, old, new in _pairs(before.security.acls, after.security.acls):
         acl = new or old
-        if old != new and acl is not None:
+        if acl is not None:
             about = (
                 f"{acl.principal} from {acl.host}, permission {acl.permission_type}, operation {acl.operation},"
                 f" resource {acl.resource_type} {acl.resource_name} (pattern {acl.pattern_type})"
             )
             yield Change("ACL", "removed" if new is None else "added", None, about)
     for (mechanism, user), was, now in _pairs(before.security.scram, after.security.scram):
-        if was != now:
-            what = "removed" if now is None else "set" if was is None else "changed"
-            yield Change(f"SCRAM credential {mechanism} of {user}", what, None, True)
+        what = "removed" if now is None else "set" if was is None else "changed"
+        yield Change(f"SCRAM credential {mechanism} of {user}", what, None, True)
     for _, was_token, token in _pairs(before.security.delegation_tokens, after.security.delegation_tokens):
         found = token or was_token
-        if was_token != token and found is not None:
+        if found is not None:
             what = "removed" if token is None else "issued" if was_token is None else "renewed"
             yield Change(f"delegation token of {found.owner}", what, None, True)
 
@@ -196,9 +230,9 @@ def _fields(
 
 
 def _pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
-    """Yield each key of either with both values, in order."""
+    """Yield each key whose values differ with both of them, in order."""
     order: Callable[[Any], Any] = lambda key: str(key).zfill(12) if isinstance(key, int) else str(key)  # noqa: E731
-    for key in sorted({*before, *after}, key=order):
+    for key in sorted((key for key in {*before, *after} if before.get(key) != after.get(key)), key=order):
         yield key, before.get(key), after.get(key)
 
 

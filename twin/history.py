@@ -14,6 +14,7 @@ from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
 
 _APPLY_ERRORS = (AssertionError, LookupError, ValueError)
@@ -85,12 +86,7 @@ class History:
             for at in self.snapshot.records():
                 yield Logged(max(snapshot_id.end_offset - 1, 0), snapshot_id.epoch, timestamp_ms, at.record)
         for header, data in self.batches:
-            if header.is_control:
-                continue
-            batch = record_batch.read_batch(data, header)
-            for number, (_, value) in enumerate(batch.records):
-                at = metadata_log_frame.decode(value or b"")
-                yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], at.record)
+            yield from records_of(header, data)
 
     def moment(self, point: str | int | None = None) -> Moment:
         """Return the state at a point; None is the end.
@@ -148,6 +144,16 @@ class History:
                 self.notes.append(note)
             end_offset = last.offset + 1
         return Moment(SnapshotId(end_offset, last.epoch), last.timestamp_ms, image)
+
+
+def records_of(header: BatchHeader, data: bytes) -> Iterator[Logged]:
+    """Yield the metadata records of a batch. WireError for a record of a newer Kafka."""
+    if header.is_control:
+        return
+    batch = record_batch.read_batch(data, header)
+    for number, (_, value) in enumerate(batch.records):
+        at = metadata_log_frame.decode(value or b"")
+        yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], at.record)
 
 
 def longest(

@@ -43,6 +43,18 @@ def test_diff_prints_json() -> None:
     assert changes[0] == {"subject": "broker 2", "what": "registered", "before": None, "after": True}
 
 
+def test_diff_prints_each_change_with_its_offset() -> None:
+    result = invoke("twin", "diff", "--from", CAPTURE, "--at", 19, "--to", 42, "--each")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "22  2026-11-20T09:13:14.026Z  broker 1: state fenced → unfenced"
+    assert lines[-1] == "42  2026-11-20T09:13:22.816Z  broker 2: state fenced → unfenced"
+    as_json = invoke("twin", "diff", "--from", CAPTURE, "--at", 19, "--to", 42, "--each", "--json")
+    first = json.loads(as_json.stdout)["changes"][0]
+    assert (first["offset"], first["time"], first["after"]) == (22, "2026-11-20T09:13:14.026Z", "unfenced")
+    nothing = invoke("twin", "diff", "--from", CAPTURE, "--at", 42, "--to", 43, "--each")
+    assert nothing.stdout == "nothing changed\n"
+
+
 def test_diff_covers_everything_by_default() -> None:
     result = invoke("twin", "diff", "--from", CAPTURE)
     assert "topic t1: created with 4 partitions, replication factor 2" in result.stdout
@@ -59,6 +71,7 @@ def test_diff_covers_everything_by_default() -> None:
         (("--from", CAPTURE, "--at", "1"), "there is no metadata.version up to offset 1"),
         (("--from", CAPTURE, "--release", "2.8"), "2.8"),
         (("diff", "--from", CAPTURE, "--to", "9999"), "there is no state at 9999"),
+        (("diff", "--from", CAPTURE, "--at", 9, "--to", 8, "--each"), "it is a point after that of --at"),
     ],
 )
 def test_wrong_options_are_refused(arguments: tuple[object, ...], error: str) -> None:

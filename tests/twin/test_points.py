@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from mockraft.twin import History, SourceError, changes, read_history
+from mockraft import Controller
+from mockraft.twin import History, SourceError, changes, each_change, read_history
 from mockraft.twin.history import time_text
 
 from .directories import write_directory
@@ -67,6 +68,41 @@ def test_changes_of_partitions_have_both_values(history: History) -> None:
     assert "topic orders partition 1: leader 2 → 1" in texts
     assert "topic orders partition 1: ISR [2, 1] → [1]" in texts
     assert "topic payments partition 0: leader 2 → none" in texts
+
+
+def test_partitions_of_a_new_topic_that_cannot_be_used_are_listed(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual", brokers=2, data_dir=tmp_path / "data", node_id=7) as controller:
+        state = controller.state
+        state.create_topic("fine", partitions=1, replicas=[[1]])
+        state.create_topic("gone", partitions=2, replicas=[[2], [1]])
+        state.create_topic("strict", partitions=1, replicas=[[1, 2]], configs={"min.insync.replicas": "2"})
+        state.fence(2)
+        found = read_history(tmp_path / "data")
+    texts = [str(change) for change in changes(found.moment(0).image, found.moment().image)]
+    assert [text for text in texts if " partition " in text] == [
+        "topic gone partition 0: leader none",
+        "topic strict partition 0: ISR [1], fewer than the 2 of min.insync.replicas",
+    ]
+
+
+def test_each_change_has_the_offset_after_which_it_is_there(history: History) -> None:
+    found = [*each_change(history, *history.moments(0, None))]
+    assert [at.offset for at, _ in found] == sorted(at.offset for at, _ in found)
+    by_text = {str(change): at for at, change in found}
+    for text, unfenced in (("broker 2: state fenced → unfenced", True), ("broker 2: state unfenced → fenced", False)):
+        before, after = history.moments(by_text[text].offset - 1, by_text[text].offset)
+        fenced = [moment.image.cluster.brokers[2].fenced for moment in (before, after)]
+        assert fenced == [unfenced, not unfenced]
+        assert after.timestamp_ms == by_text[text].timestamp_ms
+
+
+def test_each_change_leads_to_the_state_at_the_end(history: History) -> None:
+    middle = history.end_offset // 2
+    before, after = history.moments(middle, -2)
+    offsets = [at.offset for at, _ in each_change(history, before, after)]
+    assert changes(before.image, after.image) == []
+    assert offsets
+    assert all(middle < offset <= history.end_offset - 2 for offset in offsets)
 
 
 def test_nothing_changes_between_a_point_and_itself(history: History) -> None:

@@ -1,5 +1,6 @@
 """Sources of twins: directories, snapshots, segments and captures, whole and damaged."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -119,6 +120,9 @@ def test_a_torn_end_is_left_out_with_a_line(copy: Path, removed_bytes: int) -> N
     assert 0 < history.end_offset < whole
     (note,) = history.notes
     assert note.startswith(f"{log.name} is damaged at byte ")
+    about = re.search(r"it has (\d+) bytes, of which (\d+) are given", note)
+    assert about is None or int(about[1]) - int(about[2]) == removed_bytes
+    assert about is not None or removed_bytes > 1
     with Controller.sync(twin_of=copy) as twin:
         assert [topic.name for topic in twin.state.topics()] == ["orders", "payments"]
 

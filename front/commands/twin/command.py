@@ -19,6 +19,7 @@ from mockraft.commands.twin.options import option_of_serve
 if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
     from mockraft.twin import History, Moment
+    from mockraft.wire.json_form import Tree
 
 ABOUT = """Run a copy of a real controller: its brokers, topics, configs and features, to test and to change.
 
@@ -51,9 +52,10 @@ Prints the line of mockraft serve once it accepts connections. Ctrl-C ends it.
 DIFF_ABOUT = """List what changed between two points of a metadata log: brokers, features, topics, partitions, configs.
 
 A point is an offset (the state after that record; -1 is the last one) or a time (2026-11-26T02:00:00Z; UTC unless it
-has a zone).
+has a zone). --each lists the changes one after the other, each with the offset and time at which it was made, for --at.
 
 \b
+  mockraft twin diff --from controller-data --at 2026-11-26T00:00:00Z --each
   mockraft twin diff --from controller-data --at 1200 --to 1300
   mockraft twin diff --from night.pcap --at 2026-11-26T02:00:00Z --json
 
@@ -62,6 +64,7 @@ has a zone).
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
 Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
 ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
+Each = Annotated[bool, typer.Option("--each", help="Every change between the points, with offset and time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
@@ -149,24 +152,38 @@ def _brokers(which: Literal["none", "live", "all"], image: Image, release: str) 
     }
 
 
-def diff(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:
+def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = False, as_json: AsJson = False) -> None:
     """Print the changes; see DIFF_ABOUT."""
-    from mockraft.twin import changes
+    from mockraft.twin import changes, each_change
+    from mockraft.twin.history import time_text
 
     history = history_of(source)
     with blaming("--at"):
         before = history.moment(history.first_offset if at is None else at)
     with blaming("--to"):
         after = history.moment(to)
-    found = changes(before.image, after.image)
+    if each and before.id > after.id:
+        raise typer.BadParameter("with --each it is a point after that of --at", param_hint="--to")
+    if not as_json:
+        for moment in (before, after):
+            report(history, moment)
+    ends = {"from": before.id.end_offset - 1, "to": after.id.end_offset - 1}
+    found: list[tuple[str, Tree]]
+    if each:
+        found = [
+            (
+                f"{at.offset}  {time_text(at.timestamp_ms)}  {change}",
+                {"offset": at.offset, "time": time_text(at.timestamp_ms), **change.to_json()},
+            )
+            for at, change in each_change(history, before, after)
+        ]
+    else:
+        found = [(str(change), change.to_json()) for change in changes(before.image, after.image)]
     if as_json:
-        ends = {"from": before.id.end_offset - 1, "to": after.id.end_offset - 1}
-        typer.echo(json.dumps({**ends, "changes": [each.to_json() for each in found]}, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps({**ends, "changes": [tree for _, tree in found]}, indent=1, ensure_ascii=False))
         return
-    for moment in (before, after):
-        report(history, moment)
-    for each in found:
-        typer.echo(str(each))
+    for text, _ in found:
+        typer.echo(text)
     if not found:
         typer.echo("nothing changed")
 
@@ -190,11 +207,15 @@ def report(history: History, moment: Moment, simulated: int | None = None) -> No
     partitions = [partition for topic in image.topics.by_id.values() for partition in topic.partitions.values()]
     offline = sum(partition.leader == NO_LEADER for partition in partitions)
     typer.echo(
-        f"mockraft twin: {history.source} up to {moment.point}: {len(image.cluster.brokers)} brokers,"
+        f"mockraft twin: {history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
         + (f" {simulated} of them simulated," if simulated is not None else "")
-        + f" {len(image.topics.by_id)} topics, {len(partitions)} partitions"
+        + f" {_count(len(image.topics.by_id), 'topic')}, {_count(len(partitions), 'partition')}"
         + (f", {offline} of them offline" if offline else ""),
         err=True,
     )
     for note in history.notes:
         typer.echo(f"mockraft twin: {note}", err=True)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

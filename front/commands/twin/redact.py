@@ -22,7 +22,7 @@ numeric configs stay. Credentials, sensitive configs and records of a newer Kafk
 and the source, --reveal turns the hashes in a text back into words.
 
 \b
-  mockraft random-uuid > redact.key
+  (umask 077; mockraft random-uuid > redact.key)
   mockraft redact /var/lib/kafka/metadata --out for-the-ticket --key-file redact.key
   mockraft twin --from for-the-ticket
   mockraft redact /var/lib/kafka/metadata --key-file redact.key --reveal answer.txt
