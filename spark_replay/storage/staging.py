@@ -3,8 +3,9 @@
 Each attempt of a task writes a part with a name of its own into the hidden folder `.NAME.being-written`. Where folders
 can be renamed (disks, HDFS) the parts become the table's folder in one step. An object store has no rename: the parts
 are copied by the store to names that no earlier table had, then one write of `_SUCCESS`, which lists them, makes them
-the table, and then the parts of the earlier table are deleted. Readers here follow `_SUCCESS`, so they see all of the
-earlier table or all of the new one (docs/explanation/decisions/parquet-from-the-workers.md).
+the table, and then the parts of the earlier table are deleted. Readers here follow `_SUCCESS`, so they take all of the
+earlier table or all of the new one; one that still reads the earlier when it is deleted ends with an error
+(docs/explanation/decisions/parquet-from-the-workers.md). Two jobs must not write one table at the same time.
 """
 
 from __future__ import annotations

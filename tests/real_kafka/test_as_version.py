@@ -130,6 +130,6 @@ def test_the_start_up_of_both_controllers_is_measured() -> None:
     command = [sys.executable, str(BENCHMARK), "--rounds", "1", "--json"]
     result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=240).stdout)
     for table in result["tables"]:
-        assert {row[0] for row in table["rows"]} == {"mockraft", f"Kafka {KAFKA_VERSION}'s controller"}
+        assert {row[0] for row in table["rows"]} >= {"mockraft", f"Kafka {KAFKA_VERSION}'s controller"}
         assert all(float(row[1]) > 0 for row in table["rows"])
     assert len(result["gates"]) == 2
