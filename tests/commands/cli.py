@@ -1,5 +1,6 @@
 """The command line in this process, and as a process of its own."""
 
+import logging
 import os
 import pty
 import re
@@ -19,8 +20,14 @@ DEADLINE_S = 120.0
 
 
 def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
-    """`mockraft …` in this process."""
-    return CliRunner().invoke(application(), list(map(str, arguments)), input=stdin, env={"COLUMNS": "200"})
+    """`mockraft …` in this process; what a command sets up for the logs of its process ends with it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        return CliRunner().invoke(application(), list(map(str, arguments)), input=stdin, env={"COLUMNS": "200"})
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def one_line(text: str) -> str:

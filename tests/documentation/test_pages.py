@@ -36,7 +36,8 @@ def test_stub_files_can_be_read(tmp_path: Path) -> None:
 def test_installed_extras_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     texts = "".join(page.read_text() for page in PAGES)
-    named = {name for names in re.findall(r"pip install '[^'\n]*\[([a-z,]+)\]'", texts) for name in names.split(",")}
+    lists = re.findall(r"pip install '(?:mockraft|\.)\[([a-z,]+)\]'", texts)
+    named = {name for names in lists for name in names.split(",")}
     assert {"admin", "captures", "report", "spark"} <= named
     assert named - extras.keys() == set()
 

@@ -33,6 +33,7 @@ NAMED = {
     "front/kafka/tools.py": "the releases in which tools became other classes",
     "releases/behaviour.py": "the releases in which rules began",
     "releases/release.py": "the supported ones and the default",
+    "twin/brokers.py": "the first release whose controllers simulated brokers follow",
 }
 NAME = "|".join(rf"{re.escape(each.rpartition('.')[0])}(\.\d+)?" for each in SUPPORTED)
 QUOTED = re.compile(f"[\"'](?:{NAME})[\"']")
