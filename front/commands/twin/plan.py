@@ -40,7 +40,7 @@ plan.yaml, with every kind of step:
   - shut_down: [3]                           # controlled
   - unregister: [3]
   - lose: [2]                                # brokers that die
-  - start: [2]
+  - start: [2]                               # any registered broker that does not run
   - lose_rack: a
   - lose_directory: {broker: 1, directory: 0}
   - elect: {topic: t, partition: 0, unclean: true}

@@ -8,7 +8,7 @@ A step is a mapping with one key, its kind:
     - lose_rack: a                               all brokers of a rack
     - lose_directory: {broker: 1, directory: 0}  its number, or its id
     - shut_down: [2]                             controlled
-    - start: [2]                                 again, after a loss
+    - start: [2]                                 any registered broker that does not run
     - restart: all                               one after the other: controlled, until nothing changes any more
     - drain: [3]                                 move all its replicas to other brokers
     - reassign: {topic: t, partition: 0, replicas: [1, 2]}
