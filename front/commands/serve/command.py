@@ -116,7 +116,9 @@ def run(options: dict[str, Any]) -> int:
 @contextmanager
 def _ending_without_error() -> Iterator[None]:
     """Let SIGTERM and SIGINT end the process with exit code 0, until its event loop handles them."""
-    before = {number: signal.signal(number, lambda *_: sys.exit(0)) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, lambda *_: sys.exit(ExitCode.DONE)) for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:
