@@ -1,5 +1,6 @@
 """Plans on twins, in virtual time."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,12 +100,12 @@ def test_a_broker_that_was_fenced_is_started(
     assert back.answers == ()
     assert (len(back.before.offline), len(back.after.offline), len(back.after.under_replicated)) == (1, 0, 0)
     assert unknown.answers == ("broker 9 is not registered",)
-    assert caplog.messages == []
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_restarts_log_no_refusals(twin: SyncController, caplog: pytest.LogCaptureFixture) -> None:
     outcome_of(twin, {"restart": "all"})
-    assert caplog.messages == []
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_a_controller_without_brokers_restarts_none() -> None:
