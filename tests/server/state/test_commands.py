@@ -12,6 +12,8 @@ from mockraft.wire.json_form import Json
 from mockraft.wire.messages.fetch_request import ReplicaState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 from ...fetches import fetch_request
@@ -142,6 +144,13 @@ async def test_invalid_record_is_refused_and_not_written(controller: Controller,
     with pytest.raises(ValueError, match=refusal):
         controller.double.state.append([ConfigRecord(resource_type=2, resource_name="t", name="a", value="b"), record])
     assert end(controller) == before
+
+
+async def test_partition_of_a_negative_number_is_refused(controller: Controller) -> None:
+    topic = TopicRecord(name="payments", topic_id=bytes(15) + b"\x07")
+    partition = PartitionRecord(partition_id=-1, topic_id=topic.topic_id, replicas=[1], isr=[1], leader=1)
+    with pytest.raises(ValueError, match=r"^records\[1\]: <?PartitionRecord.* does not follow from the state"):
+        controller.double.state.append([topic, partition])
 
 
 async def test_a_snapshot_covers_all_there_is_and_a_second_one_is_the_same(controller: Controller) -> None:
