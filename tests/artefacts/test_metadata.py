@@ -91,7 +91,7 @@ def test_pages_list_each_extra_with_its_packages() -> None:
         name: sorted(re.split(r"[^\w-]", requirement)[0] for requirement in requirements)
         for name, requirements in PYPROJECT["project"]["optional-dependencies"].items()
     }
-    for name in ("report", "spark"):
+    for name in ("mcp", "report", "spark"):
         extras[name].remove("mockraft")
     page, readme = (ROOT / "docs/reference/installation.md").read_text(), (ROOT / "README.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", page, re.MULTILINE)
