@@ -54,6 +54,14 @@ from mockraft.wire.kio_entities import to_kio
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 print(to_kio(BrokerHeartbeatRequest(broker_id=1), 0))
 """,
+    "mcp": """
+import asyncio
+from mcp import Client, StdioServerParameters
+async def tools():
+    async with Client(StdioServerParameters(command=sys.executable, args=["-m", "mockraft", "mcp"])) as client:
+        return await client.list_tools()
+print(asyncio.run(tools()))
+""",
     "report": f"""
 import subprocess
 run = [sys.executable, "-m", "mockraft", "spark", "report", "--captures", {CAPTURE!r}, "--ports", "19093"]
