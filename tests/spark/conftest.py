@@ -2,11 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import Result
 
+from ..commands.cli import invoke
 from ..s3_server import S3Server, s3_server
 
 # Spark starts dozens of Python processes: what one has compiled (pandas above all) the others need not.
@@ -57,3 +60,12 @@ def controller_capture() -> str:
 def brokers_capture() -> str:
     """The real brokers' capture: 931 frames on ports 19192 and 19292."""
     return str(CAPTURES / "brokers-4.3.1.pcap")
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run `mockraft spark …` with the tests' session, which stays, in place of one of its own."""
+    monkeypatch.setattr("mockraft.spark_replay.spark.session.start_session", lambda master, settings: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    monkeypatch.setattr(type(spark.sparkContext), "setLogLevel", lambda self, level: None)
+    return lambda *words: invoke("spark", *words)

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mockraft.cli import application
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from ..s3_server import S3Server
 
@@ -20,15 +19,6 @@ pytestmark = pytest.mark.spark
 PORTS = ("--ports", 19093)
 NUMBERS = pa.schema([("number", pa.int64())])
 READ_MAX = 1.1
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run `mockraft spark …` with the tests' session."""
-    monkeypatch.setattr("mockraft.spark_replay.spark.session.start_session", lambda master, settings: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    monkeypatch.setattr(type(spark.sparkContext), "setLogLevel", lambda self, level: None)
-    return lambda *words: CliRunner().invoke(application(), ["spark", *map(str, words)], env={"COLUMNS": "200"})
 
 
 def rows_of(s3: S3Server, folder: str) -> pa.Table:

@@ -7,22 +7,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from mockraft.cli import application
 from mockraft.kafka.processes import KafkaController, random_uuid
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 pytestmark = pytest.mark.spark
 
 ONLY = ("--ports", 19093, "--apis", "BrokerRegistration")
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run `mockraft spark …` with the tests' session, which stays, in place of one of its own."""
-    monkeypatch.setattr("mockraft.spark_replay.spark.session.start_session", lambda master, settings: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    monkeypatch.setattr(type(spark.sparkContext), "setLogLevel", lambda self, level: None)
-    return lambda *words: CliRunner().invoke(application(), ["spark", *map(str, words)], env={"COLUMNS": "200"})
 
 
 def test_tables_are_written_and_progress_is_not_in_json(
