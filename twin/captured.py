@@ -11,7 +11,7 @@ from mockraft.server.controller.quorum.election_state import TOPIC_ID, TOPIC_NAM
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.regression.captured import Captured
-from mockraft.twin.history import History, SourceError, longest
+from mockraft.twin.history import History, SourceError, is_whole, longest
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.fetch_request import FetchRequest
@@ -88,11 +88,6 @@ def _whole(chunks: _Chunks, notes: list[str]) -> list[Snapshot]:
         while (part := parts.get(len(data))) is not None:
             data += part
         snapshot = Snapshot(snapshot_id, data)
-        try:
-            for _ in snapshot.batches():
-                pass
-        except WireError as error:
-            notes.append(f"a captured snapshot is left out: {error}")
-        else:
+        if is_whole(snapshot, "a captured snapshot", notes):
             found.append(snapshot)
     return found

@@ -156,6 +156,17 @@ def records_of(header: BatchHeader, data: bytes) -> Iterator[Logged]:
         yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], at.record)
 
 
+def is_whole(found: Snapshot, name: str, notes: list[str]) -> bool:
+    """Return True if all batches of a snapshot can be read; otherwise note under this name that it is left out."""
+    try:
+        for _ in found.batches():
+            pass
+    except WireError as error:
+        notes.append(f"{name} is left out: {error}")
+        return False
+    return True
+
+
 def longest(
     snapshots: Iterable[Snapshot], batches: Mapping[int, StoredBatch]
 ) -> tuple[Snapshot | None, list[StoredBatch]]:

@@ -10,7 +10,7 @@ from mockraft.server.controller.log.data_dir import PARTITION_DIR, read_properti
 from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.log.state_file import about_state
-from mockraft.twin.history import History, SourceError, longest
+from mockraft.twin.history import History, SourceError, is_whole, longest
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
@@ -98,13 +98,7 @@ def _read_snapshot(path: Path, notes: list[str]) -> Snapshot | None:
     if snapshot_id is None or snapshot_id.end_offset == 0:
         return None
     found = Snapshot(snapshot_id, path)
-    try:
-        for _ in found.batches():
-            pass
-    except WireError as error:
-        notes.append(f"{path.name} is left out: {error}")
-        return None
-    return found
+    return found if is_whole(found, path.name, notes) else None
 
 
 def _read_segment(path: Path, found: dict[int, StoredBatch], notes: list[str]) -> None:
