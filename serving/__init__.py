@@ -6,6 +6,7 @@
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `registry` builds the table by API key and checks it.
 * `extras` explains how to install a missing package.
+* `pages` renders HTML from a template of a package.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
 
 This package has no clock, sockets, threads or randomness of its own, and imports only `wire`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
 
 from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_text, outcome_text, partings
@@ -11,6 +10,7 @@ from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.serving.extras import install_hint
+from mockraft.serving.pages import render_page
 from mockraft.serving.private_files import write_private
 
 _KNOWN = "known"
@@ -24,12 +24,10 @@ class NoTemplatesError(RuntimeError):
 def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     """Write the report; with `against`, next to the other run's outcomes. Raises NoTemplatesError without Jinja2."""
     try:
-        from jinja2 import Environment
+        page = render_page("mockraft.conformance.reports", "report.html.j2", _content(found, against))
     except ModuleNotFoundError:
         raise NoTemplatesError(f"the HTML report needs Jinja2: {install_hint('conformance')}") from None
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    text = resources.files("mockraft.conformance.reports").joinpath("report.html.j2").read_text(encoding="utf-8")
-    write_private(path, environment.from_string(text).render(_content(found, against)).encode())
+    write_private(path, page)
 
 
 def _content(found: Run, against: Run | None) -> dict[str, object]:
