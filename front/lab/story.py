@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.lab.schedule import Schedule
 from mockraft.lab.search import Found
+from mockraft.serving.pages import render_page
 from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
@@ -33,29 +33,23 @@ def told(found: Found) -> Iterator[str]:
 
 def write_page(found: Found, command: str, repeat: str, path: Path) -> None:
     """Write the HTML page; `repeat` is the command that repeats the failure. ModuleNotFoundError without Jinja2."""
-    from jinja2 import Environment
-
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = resources.files("mockraft.lab").joinpath("story.html.j2").read_text(encoding="utf-8")
+    shown = found.outcome.requests[:REQUESTS_SHOWN_MAX]
+    length_ms = max((_ms(each, "answeredMs") - _ms(shown[0], "receivedMs") for each in shown), default=0)
     content = {
         "found": found,
         "command": command,
         "repeat": repeat,
-        "rows": _rows(found.outcome.requests, found.schedule),
-        "shown": min(len(found.outcome.requests), REQUESTS_SHOWN_MAX),
-        "length_s": _seconds(found.outcome.requests[-1], found.outcome.requests) if found.outcome.requests else 0,
+        "rows": _rows(shown, length_ms, found.schedule),
+        "shown": len(shown),
+        "length_s": length_ms / 1_000,
         "output": "\n".join(found.outcome.output.splitlines()[-200:]),
     }
-    write_private(path, environment.from_string(template).render(content).encode())
+    write_private(path, render_page("mockraft.lab", "story.html.j2", content))
 
 
-def _rows(requests: Sequence[Tree], schedule: Schedule) -> dict[str, list[Tree]]:
-    """Return the timeline's bars by who asked; places and widths are percent of the trial's length."""
+def _rows(shown: Sequence[Tree], length_ms: int, schedule: Schedule) -> dict[str, list[Tree]]:
+    """Return the timeline's bars by who asked; places and widths are percent of its length."""
     texts = {f"lab-{index}": str(each) for index, each in enumerate(schedule, 1)}
-    shown = requests[:REQUESTS_SHOWN_MAX]
-    length_ms = (
-        max((_ms(each, "answeredMs") for each in shown), default=0) - _ms(shown[0], "receivedMs") if shown else 0
-    )
     rows: dict[str, list[Tree]] = {}
     for each in shown:
         who = f"broker {each['brokerId']}" if each["brokerId"] is not None else str(each["clientId"] or "client")

@@ -49,7 +49,6 @@ def _call(function: str, tree: Mapping[str, Json]) -> str:
 
 
 def _expectation(wanted: Mapping[str, Json]) -> str:
-    match = [repr(wanted["api"])]
-    if wanted.get("brokerId") is not None:
-        match.append(f"broker_id={wanted['brokerId']}")
-    return f"mockraft.wait_for({match[0]}, n={wanted.get('atLeast', 1)}{''.join(f', {each}' for each in match[1:])})"
+    broker_id = wanted.get("brokerId")
+    sender = "" if broker_id is None else f", broker_id={broker_id}"
+    return f"mockraft.wait_for({wanted['api']!r}, n={wanted.get('atLeast', 1)}{sender})"
