@@ -37,7 +37,7 @@ def test_finds_the_lost_answer_that_breaks_a_service(tmp_path: Path) -> None:
 
     repeat = shlex.split(ended.stdout.partition("repeat it:")[2].splitlines()[0])
     assert repeat[:5] == ["mockraft", "lab", "--brokers", "1", "--schedule"]
-    again = completed(*repeat[1:])
+    again = completed(*repeat[1:], cwd=tmp_path)
     assert (again.returncode, "failed 5 of 5 times" in again.stdout) == (1, True)
 
 
