@@ -122,7 +122,7 @@ def main() -> int:
         for message, by_direction in by_message.items():
             for direction, nanos in by_direction.items():
                 timed[direction][message][library] = [nanos]
-    result = report(all_bodies, timed, import_times_ms(4 if options.quick else 12), missing)
+    result = report(all_bodies, timed, import_times_ms(4 if options.quick else 24), missing)
     show(result, options)
     return int(options.gates and not all(gate.holds for gate in result.gates))
 

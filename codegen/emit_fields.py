@@ -3,7 +3,7 @@
 One row for a struct, the message first: its name and its fields. A field is (name, type, versions, default, ignorable,
 nullable versions, tagged versions, tag, compact versions), without the values at the end that are the usual ones.
 Versions are (first, last), within the valid ones. The table is one constant, so that a module without the accelerator
-pays nothing. `wire.codec_path.TABLE_FORMAT` changes with these rows.
+pays nothing. `wire.message.TABLE_FORMAT` changes with these rows.
 """
 
 from __future__ import annotations

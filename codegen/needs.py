@@ -44,8 +44,7 @@ class Needs:
 
     def add_imports(self, lines: Lines, more: set[str]) -> None:
         """Add the import statements; `more` are further names of `wire.primitives`."""
-        lines.add("from mockraft.wire.codec_path import accelerate")
-        lines.add("from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable")
+        lines.add("from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable")
         names = sorted(self._imports | more)
         lines.add("from mockraft.wire.primitives import (", *(f"    {name}," for name in names), ")")
         if self._tables:

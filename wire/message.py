@@ -1,8 +1,14 @@
-"""Base classes of all generated messages, and the errors of their readers and writers."""
+"""Base classes of all generated messages, the errors of their readers and writers, and the choice of the codec's path.
+
+All of it is in one module because every message needs all of it, and each module more takes time to import.
+
+`MOCKRAFT_CODEC` is `auto` (the default: the C code of the package mockraft-speed where it is installed), `pure`, or
+`speed` (C, or an ImportError). The choice is made once, when the first message is imported.
+"""
 
 from __future__ import annotations
 
-from mockraft.wire.errors import WireError
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +55,42 @@ if TYPE_CHECKING:
 
         def response_header_version(self, api_key: int, api_version: int) -> int:
             """Return the ResponseHeader version of a response."""
+
+
+TABLE_FORMAT = 2
+"""The format of the tables `_FIELDS` in generated modules, and of what `mockraft.server` takes from the accelerator.
+
+An accelerator for another one is not used.
+"""
+
+_PATHS = ("auto", "pure", "speed")
+
+
+class WireError(ValueError):
+    """Malformed bytes, or a value that cannot be encoded in a version of a message.
+
+    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown. `kind` is
+    the reason by which a server's journal counts the connections that it closes for such an error.
+    """
+
+    kind = "request"
+
+    def __init__(self, what: str, *, field: str | None = None, offset: int | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.field = field
+        self.offset = offset
+
+    def __str__(self) -> str:
+        places = []
+        if self.field is not None:
+            places.append(f"field {self.field}")
+        if self.offset is not None:
+            places.append(f"offset {self.offset}")
+        return f"{self.what} ({', '.join(places)})" if places else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.what, self.field, self.offset)
 
 
 class Struct:
@@ -194,3 +236,38 @@ def _misfit(cls: type[Message], version: int, error: Exception) -> WireError | N
 
 def _no_version(cls: type[Message], version: int) -> WireError:
     return WireError(f"{cls.__name__} has versions {cls.min_version} to {cls.max_version}, not {version}")
+
+
+def _rebuilt(kind: type[WireError], what: str, field: str | None, offset: int | None) -> WireError:
+    return kind(what, field=field, offset=offset)
+
+
+def _accelerator() -> Callable[[Any, Any], None] | None:
+    wanted = os.environ.get("MOCKRAFT_CODEC") or "auto"
+    if wanted not in _PATHS:
+        raise ValueError(f"MOCKRAFT_CODEC={wanted}: want one of {', '.join(_PATHS)}")
+    if wanted == "pure":
+        return None
+    try:
+        import mockraft_speed
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "mockraft_speed":
+            if wanted == "auto":
+                return None
+            fault = "mockraft-speed is not installed: pip install 'mockraft[speed]' (in a clone: pip install ./speed)"
+        else:
+            fault = f"mockraft-speed cannot be used ({error}): install it again"
+    else:
+        if mockraft_speed.TABLE_FORMAT == TABLE_FORMAT:
+            return mockraft_speed.accelerate
+        fault = f"mockraft-speed {mockraft_speed.__version__} is for another mockraft: install both in one version"
+    if wanted == "speed":
+        raise ImportError(f"MOCKRAFT_CODEC=speed: {fault}")
+    import warnings
+
+    warnings.warn(f"{fault}; until then the codec runs in pure Python", RuntimeWarning, stacklevel=2)
+    return None
+
+
+accelerate = _accelerator()
+"""Called at the end of each generated module with its `_FIELDS` and its namespace; None on the pure path."""

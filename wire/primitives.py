@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from struct import Struct, error
 
-from mockraft.wire.errors import WireError
+from mockraft.wire.message import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

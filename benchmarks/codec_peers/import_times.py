@@ -1,8 +1,11 @@
-"""Times of importing mockraft's messages in new processes, beside a prototype that has the same message and no more."""
+"""Times of importing mockraft's messages in new processes, beside a prototype that has the same message and no more.
+
+Both are imported from one folder of regular files, as wheels are installed. A clone's editable install is found later
+on `sys.path` and has a link for each file.
+"""
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import shutil
@@ -11,9 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mockraft.wire.messages import broker_heartbeat_request
+import mockraft
 
 RUNTIME = Path(__file__).with_name("prototype_runtime.py")
+MESSAGES = Path(mockraft.__path__[0], "wire", "messages")
 ONE, ALL, YARDSTICK = "package + one message", "all messages", "the prototype of one message"
 PROGRAMS = {
     ONE: "import mockraft.wire.messages.broker_heartbeat_request",
@@ -32,14 +36,27 @@ assert BrokerHeartbeatRequest.read(data, 2).write(2) == data
 
 
 def write_prototype(folder: Path) -> None:
-    """Write the package `prototype`: the generated module of one message over prototype_runtime.py."""
+    """Write the package `prototype`: the generated modules of all messages over prototype_runtime.py.
+
+    That runtime serves one of them, which is the one that is imported; finding it takes longer among all of them.
+    """
     package = folder / "prototype"
     package.mkdir()
+    for path in MESSAGES.glob("*.py"):
+        source = re.sub(
+            r"^from mockraft\.wire\.\w+ import", "from prototype.runtime import", path.read_text(), flags=re.M
+        )
+        (package / path.name).write_text(source)
     (package / "__init__.py").touch()
     shutil.copy(RUNTIME, package / "runtime.py")
-    source = inspect.getsource(broker_heartbeat_request)
-    source = re.sub(r"^from mockraft\.wire\.\w+ import", "from prototype.runtime import", source, flags=re.MULTILINE)
-    (package / "broker_heartbeat_request.py").write_text(source)
+
+
+def install(folder: Path) -> None:
+    """Copy what messages need of mockraft into the folder."""
+    source, package = Path(mockraft.__path__[0]), folder / "mockraft"
+    package.mkdir()
+    shutil.copy(source / "__init__.py", package)
+    shutil.copytree(source / "wire", package / "wire", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def import_times_ms(processes: int) -> dict[str, list[float]]:
@@ -47,6 +64,7 @@ def import_times_ms(processes: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     with tempfile.TemporaryDirectory() as folder:
         write_prototype(Path(folder))
+        install(Path(folder))
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment |= {"PYTHONPYCACHEPREFIX": f"{folder}/cache", "MOCKRAFT_CODEC": "pure", "PYTHONPATH": folder}
 
