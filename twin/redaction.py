@@ -5,8 +5,10 @@ belong together still do: a topic and the prefix in an ACL, hosts of one domain.
 try words; with it and the source, `Redactor.reveal` turns them back.
 
 Everything that is text is redacted unless this module lists it: names of features, configs and quotas, and Kafka's own
-words. Numbers, UUIDs, ports, epochs and times stay. Secrets are dropped: SCRAM keys and salts are asterisks, sensitive
-config values "hidden". Unknown tagged fields are dropped; records of a newer Kafka become NoOpRecords.
+words. Numbers, UUIDs, ports, epochs and times stay; in texts only numbers of up to two digits that do not follow
+another one, so that `broker-12` can be read, and no date, telephone or account number. Secrets are dropped: SCRAM keys
+and salts are asterisks, sensitive config values "hidden". Unknown tagged fields are dropped; records of a newer Kafka
+become NoOpRecords, unknown control records empty.
 """
 
 from __future__ import annotations
@@ -24,13 +26,12 @@ from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot
 from mockraft.twin.history import History, SourceError
-from mockraft.wire import metadata_log_frame, record_batch, uuids
+from mockraft.wire import metadata_log_frame, record_batch, records, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
-from mockraft.wire.records.voters_record import VotersRecord
 from mockraft.wire.redaction.messages import masked
 from mockraft.wire.redaction.secret_fields import is_sensitive
 
@@ -43,7 +44,7 @@ KEY_BYTES_MIN: Final = 16
 HIDDEN_VALUE: Final = "hidden"
 _TOKEN_CHARACTERS: Final = 10
 _NAME_CHARACTERS_MAX: Final = 249
-_SHORT_NUMBER: Final = 3
+_SHORT_NUMBER: Final = 2
 
 _INTERNAL_NAMES: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata", "kafka-cluster")
@@ -70,6 +71,8 @@ _IPV4: Final = re.compile(
 """Also in a host's name, as of Amazon (`ip-10-20-30-40.ec2.internal`) or of a wildcard DNS (`10.20.30.40.nip.io`)."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9\x80-\U0010ffff]+")
+_REPLICA_LISTS: Final = ("replication.throttled.replicas",)
+"""Ends of the names of configs with partitions and brokers, as `0:101,1:102`."""
 _NODES: Final = (config_keys.BROKER, config_keys.BROKER_LOGGER)
 _NUMBERS: Final = frozenset(("INT", "LONG", "SHORT", "DOUBLE", "BOOLEAN"))
 
@@ -87,7 +90,7 @@ class Redactor:
         self.unknown_records = 0
 
     def text(self, text: str) -> str:
-        """Return a text with each of its words redacted; Kafka's words, and numbers of up to three digits, stay."""
+        """Return a text with each of its words redacted; Kafka's words and short numbers stay."""
         if text in _INTERNAL_NAMES:
             return text
         if ":" in text and (address := self._address(text)) is not None:
@@ -140,9 +143,12 @@ class Redactor:
             return metadata_log_frame.encode(NoOpRecord(), 0)
 
     def _control_value(self, key: bytes | None, value: bytes) -> bytes:
-        if record_batch.control_type(key) == record_batch.KRAFT_VOTERS:
-            return self.struct(VotersRecord.read(value, 0)).write(0)
-        return value
+        name = record_batch.CONTROL_RECORDS.get(record_batch.control_type(key))
+        version = int.from_bytes(value[:2], signed=True)
+        if name is None or version > records.by_name(name).max_version:
+            self.unknown_records += 1
+            return b""
+        return self.struct(records.by_name(name).read(value, version)).write(version)
 
     def _config(self, record: ConfigRecord) -> ConfigRecord:
         found = copy(record)
@@ -164,6 +170,8 @@ class Redactor:
         allowed = (key.validator or {}).get("values") or []
         if allowed and all(part.strip() in allowed for part in value.split(",")):
             return value
+        if name.endswith(_REPLICA_LISTS) and not value.strip("0123456789:,*"):
+            return value
         return self.text(value)
 
     def _value(self, value: Any) -> Any:
@@ -176,11 +184,16 @@ class Redactor:
         return value
 
     def _words(self, text: str) -> str:
-        return _WORD.sub(lambda match: self._word(match[0]), text)
+        parts, end, is_after_number = [], 0, False
+        for match in _WORD.finditer(text):
+            word = match[0]
+            is_number = word.isdecimal() and word.isascii()
+            stays = word in _KAFKAS_WORDS or (is_number and len(word) <= _SHORT_NUMBER and not is_after_number)
+            parts += [text[end : match.start()], word if stays else self._word(word)]
+            end, is_after_number = match.end(), is_number
+        return "".join((*parts, text[end:]))
 
     def _word(self, word: str) -> str:
-        if word in _KAFKAS_WORDS or (word.isdecimal() and word.isascii() and len(word) <= _SHORT_NUMBER):
-            return word
         token = base64.b32encode(self._hash(word)).decode().lower()[:_TOKEN_CHARACTERS]
         if self.originals.setdefault(token, word) != word:
             raise ValueError(f"two words have the same hash with this key, {token}: take another one")

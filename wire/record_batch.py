@@ -26,6 +26,14 @@ SNAPSHOT_HEADER = 3
 SNAPSHOT_FOOTER = 4
 KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
+CONTROL_RECORDS = {
+    LEADER_CHANGE: "LeaderChangeMessage",
+    SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    KRAFT_VERSION: "KRaftVersionRecord",
+    KRAFT_VOTERS: "VotersRecord",
+}
+"""Names of the messages that are values of control records, by type."""
 
 LOG_APPEND_TIME = 0x08
 """The attribute bit of a batch whose records all have its largest timestamp."""

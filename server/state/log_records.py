@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
 
 _READ_BYTES: Final = 1 << 20
-_CONTROL_RECORDS: Final = {
-    record_batch.LEADER_CHANGE: "LeaderChangeMessage",
-    record_batch.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
-    record_batch.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
-    record_batch.KRAFT_VERSION: "KRaftVersionRecord",
-    record_batch.KRAFT_VOTERS: "VotersRecord",
-}
 
 
 def read_log(controller: Controller, from_offset: int, limit: int | None) -> Iterator[LogRecord]:
@@ -142,7 +135,7 @@ def _folded(name: str) -> str:
 def _lines(controller: Controller, batch: Batch) -> Iterator[LogRecord]:
     for index, (key, value) in enumerate(batch.records):
         if batch.is_control:
-            kind = records.by_name(_CONTROL_RECORDS[record_batch.control_type(key)])
+            kind = records.by_name(record_batch.CONTROL_RECORDS[record_batch.control_type(key)])
             at = RecordAt(kind.read(value or b"", 0), 0)
         else:
             at = controller.log.frames.decode(value or b"")

@@ -31,13 +31,6 @@ RECORD_BYTES_MAX: Final = 64 << 20
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _METADATA_TOPIC_ID: Final = uuids.text_of(bytes(15) + b"\1")
-_CONTROL: Final = {
-    record_batch.LEADER_CHANGE: "LeaderChangeMessage",
-    record_batch.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
-    record_batch.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
-    record_batch.KRAFT_VERSION: "KRaftVersionRecord",
-    record_batch.KRAFT_VOTERS: "VotersRecord",
-}
 _MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
 _OF_FRAME: Final = RECORDS.names[: RECORDS.names.index("position")]
 _ROWS_MAX, _BYTES_MAX = 8192, 8 << 20
@@ -305,10 +298,10 @@ def _control(at: _Row, record: Record, is_metadata: bool) -> _Row:
         marker = messages.EndTxnMarker.read(value[2:], version := int.from_bytes(value[:2]))
         body = f'{{"type":"{_MARKERS[kind]}",{json_text(marker, version)[1:]}'
         return at._replace(record="EndTxnMarker", record_version=version, body=body)
-    if kind not in _CONTROL:
+    if kind not in record_batch.CONTROL_RECORDS:
         raise WireError(f"control record of the unknown type {kind}")
     version = int.from_bytes(value[:2])
-    message = records.by_name(_CONTROL[kind]).read(value, version)
+    message = records.by_name(record_batch.CONTROL_RECORDS[kind]).read(value, version)
     return _typed(at, message, version, json_text(message, version))
 
 

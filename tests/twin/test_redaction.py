@@ -10,13 +10,14 @@ from mockraft import Controller
 from mockraft.twin import SourceError, read_history
 from mockraft.twin.directory import write_directory
 from mockraft.twin.redaction import Redactor, redacted
-from mockraft.wire import records
+from mockraft.wire import record_batch, records
 from mockraft.wire.message import Message, field_names
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
+from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
@@ -256,7 +257,11 @@ def test_an_address_is_the_same_one_in_a_hosts_name() -> None:
         ("ip-192-168-1-7.ec2.internal", r"[a-z2-7]{10}-10-\d+-\d+-\d+(\.[a-z2-7]{10}){2}"),
         ("192.168.1.7.nip.io", r"10\.\d+\.\d+\.\d+(\.[a-z2-7]{10}){2}"),
         ("192.168.1.7.", r"10\.\d+\.\d+\.\d+\."),
-        ("1.2.3", r"1\.2\.3"),
+        ("1.2.3", r"1\.[a-z2-7]{10}\.[a-z2-7]{10}"),
+        ("broker-12.rack-3", r"[a-z2-7]{10}-12\.[a-z2-7]{10}-3"),
+        ("broker-101", "[a-z2-7]{10}-[a-z2-7]{10}"),
+        ("123-45-6789", "[a-z2-7]{10}-[a-z2-7]{10}-[a-z2-7]{10}"),
+        ("2026-11-26", "[a-z2-7]{10}-[a-z2-7]{10}-[a-z2-7]{10}"),
         ("account 12345678", r"[a-z2-7]{10} [a-z2-7]{10}"),
         ("größe", "[a-z2-7]{10}"),
         ("हिन्दी", "[a-z2-7]{10}"),
@@ -265,6 +270,29 @@ def test_an_address_is_the_same_one_in_a_hosts_name() -> None:
 )
 def test_texts(text: str, pattern: str) -> None:
     assert re.fullmatch(pattern, Redactor(KEY).text(text))
+
+
+def test_unknown_fields_of_control_records_are_dropped(source: Path) -> None:
+    leader = LeaderChangeMessage(leader_id=3000, voters=[Voter(voter_id=3000)])
+    leader.unknown_tagged_fields = [(9, b"acmebank")]
+    values = [(record_batch.LEADER_CHANGE, leader.write(0)), (99, b"acmebank")]
+    pairs = [(record_batch.control_key(kind), value) for kind, value in values]
+    data = record_batch.encode_control(pairs, base_offset=7, leader_epoch=1, timestamp_ms=1)
+    redactor = Redactor(KEY)
+    hidden = redactor.batch(data, record_batch.read_header(data, 0))
+    assert b"acmebank" in data
+    assert b"acmebank" not in hidden
+    (batch,) = record_batch.read_batches(hidden)
+    (_, kept), (_, unknown) = batch.records
+    assert LeaderChangeMessage.read(kept or b"", 0).voters[0].voter_id == 3000
+    assert (unknown, redactor.unknown_records) == (b"", 1)
+
+
+def test_numbers_of_replicas_in_a_config_stay() -> None:
+    throttled = ConfigRecord(
+        resource_type=2, resource_name="t", name="leader.replication.throttled.replicas", value="0:101,1:102"
+    )
+    assert Redactor(KEY).record(RecordAt(throttled, 0)).record.value == "0:101,1:102"
 
 
 def test_the_command_writes_and_reveals(source: Path, tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ from mockraft.commands.twin.command import history_of
 ABOUT = """Copy a controller's metadata log without names and secrets, for a ticket or a colleague.
 
 SOURCE is what mockraft twin takes: a data directory, a snapshot, a segment or a capture. DEST becomes a data directory
-in Kafka's format, which mockraft twin and kafka-dump-log read.
+in Kafka's format, which mockraft twin and kafka-dump-log read. Of a capture only the metadata log in it is copied, and
+none of its other messages.
 
 Each word of topics, groups, principals, hosts, racks and client ids becomes a hash of it with the key, the same
 everywhere, also in another copy with the same key. Node ids, ports, partitions, epochs, UUIDs, times, features and
-numeric configs stay. Credentials, sensitive configs and records of a newer Kafka are dropped. Keep the key: with it
-and the source, --reveal turns the hashes in a text back into words.
+numeric configs stay. Credentials, sensitive configs, unknown fields and records of a newer Kafka are dropped. Keep the
+key: with it and the source, --reveal turns the hashes in a text back into words.
 
 \b
   (umask 077; mockraft random-uuid > redact.key)
@@ -63,4 +64,4 @@ def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = 
     for note in copy.notes:
         typer.echo(f"mockraft redact: {note}", err=True)
     if redactor.unknown_records:
-        typer.echo(f"mockraft redact: {redactor.unknown_records} unknown records became NoOpRecords", err=True)
+        typer.echo(f"mockraft redact: {redactor.unknown_records} unknown records were emptied", err=True)
