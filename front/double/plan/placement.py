@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
 
 Assignment = dict[tuple[str, int], list[int]]
 """Replicas by (topic, partition)."""
+
+
+class PlacementError(Exception):
+    """Raised if there are too few brokers for a partition's replicas."""
 
 
 class Placement:
@@ -28,18 +33,19 @@ class Placement:
         self._load = Counter(replicas)
 
     def drained(self, broker_ids: list[int]) -> Assignment:
-        """Return new replicas for each partition of these brokers; a replica without another place is left out."""
-        found: Assignment = {}
-        for name, partition_id, replicas in self._partitions():
-            if {*replicas} & {*broker_ids}:
-                kept = [each for each in replicas if each not in broker_ids]
-                found[name, partition_id] = self._filled(kept, len(replicas), avoided=broker_ids) or replicas
-        return found
+        """Return as many replicas for each partition of these brokers, on others; PlacementError."""
+        return {
+            (name, partition_id): self._filled(
+                name, partition_id, [each for each in replicas if each not in broker_ids], len(replicas), broker_ids
+            )
+            for name, partition_id, replicas in self._partitions()
+            if {*replicas} & {*broker_ids}
+        }
 
     def with_factor(self, factor: int, topic: str | None) -> Assignment:
-        """Return the replicas of each partition with this replication factor; it may be out of reach."""
+        """Return the replicas of each partition with this replication factor; PlacementError."""
         return {
-            (name, partition_id): self._filled(replicas[:factor], factor)
+            (name, partition_id): self._filled(name, partition_id, replicas[:factor], factor)
             for name, partition_id, replicas in self._partitions()
             if topic in (None, name) and len(replicas) != factor
         }
@@ -48,13 +54,17 @@ class Placement:
         topics = sorted(self._image.topics.by_name.items())
         return [(name, number, list(p.replicas)) for name, topic in topics for number, p in topic.partitions.items()]
 
-    def _filled(self, kept: list[int], count: int, avoided: list[int] | None = None) -> list[int]:
+    def _filled(
+        self, name: str, partition_id: int, kept: list[int], count: int, avoided: Collection[int] = ()
+    ) -> list[int]:
         replicas = [*kept]
         while len(replicas) < count:
             racks = {self._racks.get(each) for each in replicas}
-            candidates = [each for each in self._racks if each not in replicas and each not in (avoided or ())]
+            candidates = [each for each in self._racks if each not in replicas and each not in avoided]
             if not candidates:
-                break
+                raise PlacementError(
+                    f"{name}-{partition_id}: its {count} replicas need as many brokers, and there are {len(replicas)}"
+                )
             chosen = min(candidates, key=lambda each: (self._racks[each] in racks, self._load[each], each))
             self._load[chosen] += 1
             replicas.append(chosen)

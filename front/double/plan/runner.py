@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mockraft.brokers import heartbeats
 from mockraft.double.plan.availability import availability
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
-from mockraft.double.plan.placement import Assignment, Placement
+from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
 from mockraft.server.apis import refusals
 from mockraft.server.clock import VirtualClock
@@ -242,10 +242,10 @@ class _Run:
         return answers if broker_ids else ["no broker runs"]
 
     async def _drain(self, broker_ids: list[int]) -> list[str]:
-        wanted = Placement(self._running.controller.image).drained(broker_ids)
-        short = [name for name, replicas in wanted.items() if {*replicas} & {*broker_ids}]
-        if short:
-            return [f"{topic}-{partition}: there are too few brokers" for topic, partition in short]
+        try:
+            wanted = Placement(self._running.controller.image).drained(broker_ids)
+        except PlacementError as error:
+            return [str(error)]
         return await self._assign(wanted)
 
     async def _reassign(self, argument: Mapping[str, Any]) -> list[str]:
@@ -255,11 +255,10 @@ class _Run:
         topic, image = argument.get("topic"), self._running.controller.image
         if topic is not None and topic not in image.topics.by_name:
             return [f"there is no topic {topic}"]
-        placement = Placement(image)
-        wanted = placement.with_factor(argument["factor"], topic)
-        short = [name for name, replicas in wanted.items() if len(replicas) != argument["factor"]]
-        if short:
-            return [f"{name}-{partition}: there are too few brokers" for name, partition in short]
+        try:
+            wanted = Placement(image).with_factor(argument["factor"], topic)
+        except PlacementError as error:
+            return [str(error)]
         return await self._assign(wanted)
 
     async def _assign(self, wanted: Assignment) -> list[str]:

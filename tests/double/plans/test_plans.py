@@ -82,10 +82,10 @@ def test_draining_moves_every_replica(twin: SyncController) -> None:
     assert sorted(single.isr) == sorted(single.replicas) == [2, 3]
     outcome_of(twin, {"reassign": {"topic": "safe", "partition": 0, "replicas": [2, 3]}})
     assert list(twin.state.topic("safe").partitions[0].replicas) == [2, 3]
+    outcome_of(twin, {"reassign": {"topic": "safe", "partition": 1, "replicas": [2, 3]}})
     (drained,) = outcome_of(twin, {"drain": [2]}).steps
     assert drained.answers == ()
-    left = {n for topic in twin.state.topics() if topic.name != "safe" for p in topic.partitions for n in p.replicas}
-    assert 2 not in left
+    assert {n for topic in twin.state.topics() for p in topic.partitions for n in p.replicas} == {1, 3}
 
 
 def test_a_broker_that_was_fenced_is_started(
@@ -138,15 +138,16 @@ def test_a_lost_directory(twin: SyncController) -> None:
 
 def test_too_few_brokers_for_a_replication_factor(twin: SyncController) -> None:
     (raised, waited) = outcome_of(twin, {"replication_factor": {"factor": 4}}, {"wait": 5}).steps
-    assert raised.answers[0] == "safe-0: there are too few brokers"
+    assert raised.answers[0] == "safe-0: its 4 replicas need as many brokers, and there are 3"
     assert waited.records == []
 
 
 @pytest.mark.parametrize(
     ("step", "answer"),
     [
-        ({"drain": [1, 2, 3]}, "safe-0: there are too few brokers"),
-        ({"drain": [2]}, ""),
+        ({"drain": [1, 2, 3]}, "safe-0: its 3 replicas need as many brokers, and there are 0"),
+        ({"drain": [2]}, "safe-0: its 3 replicas need as many brokers, and there are 2"),
+        ({"shut_down": [2]}, ""),
         ({"replication_factor": {"factor": 2, "topic": "nope"}}, "there is no topic nope"),
         ({"upgrade": {"metadata.version": "9.9"}}, "Unknown metadata.version '9.9'"),
         ({"upgrade": {"group.version": "new"}}, "group.version: new is not a level"),
