@@ -105,12 +105,14 @@ def _ending_by_exit() -> Iterator[None]:
 
 def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
     from mockraft.lab import trial
+    from mockraft.server.stubs.stub_file import read_stub_file
 
     assert options.schedule is not None
     try:
         stubs = json.loads(options.schedule.read_text())
     except ValueError as error:
         raise ValueError(f"{options.schedule}: no stub file in JSON: {error}") from None
+    read_stub_file(options.schedule)  # its errors name this file, where those of a trial name the trial's copy
     outcomes = [trial.run(subject, stubs, folder / str(index)) for index in range(options.repeats)]
     for outcome in outcomes:
         typer.echo(str(outcome))

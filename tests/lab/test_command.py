@@ -107,6 +107,14 @@ def test_schedule_that_is_no_json_is_named(tmp_path: Path) -> None:
     assert (ended.returncode, "bad.json: no stub file in JSON" in ended.stderr) == (2, True)
 
 
+def test_stub_that_is_wrong_is_named_by_the_file_of_the_user(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text('{"stubs": [{"match": {"api": "Heartbeats"}}]}')
+    ended = completed("lab", "--schedule", str(wrong), "--", "true")
+    assert ended.returncode == 2
+    assert f"{wrong}: stubs[0].match.api" in ended.stderr
+
+
 def test_only_the_end_of_a_long_output_is_kept(tmp_path: Path) -> None:
     writes = "print('x' * 1_000_000); print('the end')"
     outcome = trial.run(Subject([sys.executable, "-c", writes]), {"stubs": []}, tmp_path / "run")
