@@ -16,7 +16,9 @@ from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.fleet import Fleet
 from mockraft.brokers.lifecycle import ReadyToUnfence
+from mockraft.brokers.log_dirs.cordoning import ALL, CORDONED_LOG_DIRS
 from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.releases import release
 from mockraft.server.controller.image import BrokerRegistration, Image
 
@@ -40,7 +42,11 @@ def registered_brokers(
 ) -> list[BrokerConfig]:
     """Return configs for the registered brokers, by id; `options` are those of `draw_config`."""
     return [
-        _continuing(draw_config(broker_id, cluster_id, bootstrap, rng, **options), registration)
+        _continuing(
+            draw_config(broker_id, cluster_id, bootstrap, rng, **options),
+            registration,
+            _cordoned_value(image, broker_id),
+        )
         for broker_id, registration in sorted(image.cluster.brokers.items())
         if which == "all" or not registration.fenced
     ]
@@ -65,10 +71,25 @@ def registered_fleet(image: Image, which: Which, cluster_id: str, bootstrap: Add
     return fleet
 
 
-def _continuing(drawn: BrokerConfig, registration: BrokerRegistration) -> BrokerConfig:
+def _listed(value: str) -> list[str]:
+    return [each.strip() for each in value.split(",") if each.strip() not in ("", ALL)]
+
+
+def _cordoned_value(image: Image, broker_id: int) -> str:
+    """Return the dynamic cordoned.log.dirs of a broker: its own, else the cluster's default."""
+    values = [image.configs.get((BROKER, name), {}).get(CORDONED_LOG_DIRS) for name in (str(broker_id), "")]
+    return next((each for each in values if each is not None), "")
+
+
+def _continuing(drawn: BrokerConfig, registration: BrokerRegistration, cordoned_value: str) -> BrokerConfig:
     ids = registration.log_dirs
-    log_dirs = tuple(DirectoryAt(f"/twin/broker-{drawn.broker_id}/d{n}", each) for n, each in enumerate(ids))
-    cordoned = [each.path for each in log_dirs if each.directory_id in (registration.cordoned_log_dirs or ())]
+    cordoned_ids = registration.cordoned_log_dirs or ()
+    # The source's cordoned.log.dirs names its own paths.
+    paths = dict(zip(cordoned_ids, _listed(cordoned_value), strict=False))
+    log_dirs = tuple(
+        DirectoryAt(paths.get(each, f"/twin/broker-{drawn.broker_id}/d{n}"), each) for n, each in enumerate(ids)
+    )
+    cordoned = [each.path for each in log_dirs if each.directory_id in cordoned_ids]
     return replace(
         drawn,
         incarnation_id=drawn.incarnation_id if registration.fenced else registration.incarnation_id,

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
 from ..commands.cli import started
 from .directories import write_directory
@@ -34,6 +36,22 @@ def test_fenced_brokers_come_back_only_with_all(tmp_path: Path) -> None:
         assert [each.id for each in twin.state.broker(2).log_dirs] == directories
         assert twin.state.topic("payments").partitions[0].leader == 2
         assert [sorted(each.isr) for each in twin.state.topic("orders").partitions] == [[1, 2]] * 3
+
+
+def test_directories_stay_cordoned_by_the_paths_of_the_source(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = bytes(range(1, 17)), bytes(range(2, 18))
+    broker = RegisterBrokerRecord(
+        broker_id=1, incarnation_id=first, broker_epoch=1, log_dirs=[first, second], cordoned_log_dirs=[second]
+    )
+    paths = ConfigRecord(resource_type=4, resource_name="1", name="cordoned.log.dirs", value="/disks/d1")
+    with Controller.sync(clock="virtual") as real:
+        real.state.append([broker, paths])
+        saved = real.state.save(tmp_path)
+    with Controller.sync(twin_of=saved, clock="virtual", twin_brokers="all") as twin:
+        twin.advance(20_000)
+        assert not twin.state.broker(1).fenced
+        assert [each.state for each in twin.state.broker(1).log_dirs] == ["online", "cordoned"]
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("version", ["3.7.2", "4.4.0"])
