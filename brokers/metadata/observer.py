@@ -246,7 +246,12 @@ class Observer:
         endpoint = next(((e.host, e.port) for e in endpoints if e.node_id == leader_id), None)
         endpoint = endpoint or self.voters.get(leader_id, {}).get(self.listener_name)
         if endpoint is None:
-            raise FatalError(f"Unknown leader endpoints for leader {leader_id}; voters {sorted(self.voters)}")
+            about = f"Unknown leader endpoints for leader {leader_id}; voters {sorted(self.voters)}"
+            if not endpoints:
+                about += (
+                    " (controllers before Kafka 3.9 have no endpoints in Fetch: simulated brokers need 3.9 or newer)"
+                )
+            raise FatalError(about)
         self.leader = Leader(leader_id, epoch, endpoint)
 
     def _append(self, data: bytes) -> Outcome:
