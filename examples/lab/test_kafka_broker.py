@@ -1,4 +1,4 @@
-"""One of Kafka's own brokers starts, runs and stops, whatever its controller does meanwhile."""
+"""One of Kafka's own brokers starts, runs, stops and comes back, whatever its controller does meanwhile."""
 
 import os
 from collections.abc import Callable
@@ -7,16 +7,29 @@ import pytest
 from mockraft import SyncController
 from mockraft.kafka.processes import KafkaBroker
 
+VERSION = os.environ.get("KAFKA_VERSION", "4.4.0")
+PROPERTIES = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"}
 STARTS_S, STOPS_S = 30, 20
 
 
-@pytest.mark.mockraft(session_timeout_ms=3_000)
+@pytest.mark.mockraft(session_timeout_ms=3_000, release=VERSION.rpartition(".")[0])
 def test_broker_starts_runs_and_stops(
     mockraft: SyncController, mockraft_real_broker: Callable[..., KafkaBroker]
 ) -> None:
-    broker = mockraft_real_broker(
-        version=os.environ.get("KAFKA_VERSION", "4.4.0"),
-        properties={"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "3000"},
-    )
+    broker = mockraft_real_broker(version=VERSION, properties=PROPERTIES)
     mockraft.wait_for("BrokerHeartbeat", n=6, broker_id=1, timeout_s=STARTS_S)
     assert broker.stop(STOPS_S) == 143
+
+
+@pytest.mark.mockraft(session_timeout_ms=3_000, release=VERSION.rpartition(".")[0])
+def test_broker_is_back_after_a_restart(
+    mockraft: SyncController, mockraft_real_broker: Callable[..., KafkaBroker]
+) -> None:
+    """KAFKA-19586: in a rolling restart a broker came back, froze, and was fenced."""
+    broker = mockraft_real_broker(version=VERSION, properties=PROPERTIES)
+    mockraft.wait_until(lambda: not mockraft.state.broker(1).fenced, STARTS_S)
+    assert broker.stop(STOPS_S) == 143
+    mark = mockraft.mark()
+    broker.start()
+    mockraft.wait_for("BrokerHeartbeat", n=12, broker_id=1, since=mark, timeout_s=STARTS_S)
+    mockraft.wait_until(lambda: not mockraft.state.broker(1).fenced, 5)
