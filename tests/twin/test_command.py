@@ -90,7 +90,9 @@ def test_a_capture_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
     plan, written = tmp_path / "plan.yaml", tmp_path / "test_restart.py"
     plan.write_text("- upgrade: {metadata.version: 4.3}\n- restart: all\n")
-    result = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--save-test", written)
+    page = tmp_path / "plan.html"
+    result = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, plan, "--save-test", written, "--html", page)
+    assert "Step 2 breaks partitions" in page.read_text()
     assert result.exit_code == 1
     assert "2  restart all " in result.stdout
     assert result.stdout.endswith("step 2 breaks: offline: t2-0, t2-1; under min ISR: t2-0, t2-1\n")

@@ -201,20 +201,23 @@ def history_of(source: Path, hint: str = "--from") -> History:
 
 def report(history: History, moment: Moment, simulated: int | None = None) -> None:
     """Describe a state on stderr, in one line, and what its source lacks."""
+    for line in (about(history, moment, simulated), *history.notes):
+        typer.echo(f"mockraft twin: {line}", err=True)
+
+
+def about(history: History, moment: Moment, simulated: int | None = None) -> str:
+    """Return the source, point and size of a state, in one line."""
     from mockraft.server.controller.image.topics import NO_LEADER
 
     image = moment.image
     partitions = [partition for topic in image.topics.by_id.values() for partition in topic.partitions.values()]
     offline = sum(partition.leader == NO_LEADER for partition in partitions)
-    typer.echo(
-        f"mockraft twin: {history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
+    return (
+        f"{history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
         + (f" {simulated} of them simulated," if simulated is not None else "")
         + f" {_count(len(image.topics.by_id), 'topic')}, {_count(len(partitions), 'partition')}"
-        + (f", {offline} of them offline" if offline else ""),
-        err=True,
+        + (f", {offline} of them offline" if offline else "")
     )
-    for note in history.notes:
-        typer.echo(f"mockraft twin: {note}", err=True)
 
 
 def _count(number: int, what: str) -> str:

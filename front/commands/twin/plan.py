@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.refusals import blaming, end_without
-from mockraft.commands.twin.command import AsJson, Source, history_of, report
+from mockraft.commands.twin.command import AsJson, Source, about, history_of, report
 
 if TYPE_CHECKING:
     from mockraft.double.plan import PlanOutcome
@@ -22,11 +22,13 @@ ABOUT = """Do the steps of a plan on a twin with simulated brokers, in virtual t
 A step is answered as Kafka's controller of that release would answer, by error code and message. Then time passes
 until nothing changes any more. The table has, for each step, how long that took, and the partitions without a leader,
 with fewer in-sync replicas than min.insync.replicas, and under-replicated: the most during the step, and those at its
-end. --save-test keeps state and plan as a pytest test, which fails until the plan is safe.
+end. --html draws them over the virtual time. --save-test keeps state and plan as a pytest test, which fails until the
+plan is safe.
 
 \b
   mockraft twin plan --from controller-data plan.yaml
   mockraft twin plan --from night.pcap --at 1200 plan.json --json
+  mockraft twin plan --from controller-data plan.yaml --html plan.html
   mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
 
 \b
@@ -56,6 +58,7 @@ Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The steps, as YAML o
 At = Annotated[str | None, typer.Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
 All = Annotated[bool, typer.Option("--all", help="Also simulate brokers that were fenced.")]
 SaveTest = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a picture.")]
 SessionTimeout = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms of the controllers.")]
 
 
@@ -71,11 +74,13 @@ def plan(
     all_brokers: All = False,
     session_timeout_ms: SessionTimeout = 9_000,
     save_test: SaveTest = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Do the steps; see ABOUT."""
     from mockraft import Controller
     from mockraft.double.plan import read_plan
+    from mockraft.double.plan.picture import write_page
     from mockraft.double.plan.written_test import write_test
 
     logging.getLogger().addHandler(logging.NullHandler())
@@ -101,6 +106,12 @@ def plan(
         outcome: PlanOutcome = controller.plan(steps)
     report(history, moment, simulated)
     typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
+    if html is not None:
+        try:
+            with blaming("--html", OSError):
+                write_page(outcome, about(history, moment, simulated), html)
+        except ModuleNotFoundError as error:
+            end_without("twin plan", error.name, "conformance")
     if save_test is not None:
         with blaming("--save-test", OSError):
             written = write_test(save_test, history, at, steps, which, session_timeout_ms)

@@ -22,6 +22,11 @@ class Availability(NamedTuple):
     under_min_isr: frozenset[str]
     under_replicated: frozenset[str]
 
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of partitions, by names for JSON."""
+        names = ("offline", "underMinIsr", "underReplicated")
+        return {name: len(found) for name, found in zip(names, self, strict=True)}
+
     def union(self, other: Availability) -> Availability:
         """Return the partitions that lacked something at either moment."""
         return Availability(*(mine | others for mine, others in zip(self, other, strict=True)))

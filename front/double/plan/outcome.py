@@ -19,7 +19,8 @@ _NAMES_SHOWN = 3
 class StepOutcome:
     """One step. `answers` are Kafka's refusals, empty if all was accepted; `seconds` are virtual.
 
-    `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end.
+    `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end;
+    `changes` what they lacked from so many seconds after its beginning on. The next step began after `lasted` seconds.
     """
 
     step: Step
@@ -28,19 +29,38 @@ class StepOutcome:
     before: Availability
     during: Availability
     after: Availability
+    changes: list[tuple[float, Availability]] = field(repr=False)
+    lasted: float
     records: list[LogRecord] = field(repr=False)
+
+    @property
+    def counts(self) -> list[str]:
+        """The numbers of partitions that lacked each thing: the most, and after → those at its end, if they differ."""
+        pairs = zip(self.during, self.after, strict=True)
+        return [f"{len(most)}" if most == end else f"{len(most)} → {len(end)}" for most, end in pairs]
+
+    @property
+    def answer(self) -> str:
+        """The first refusal and the number of others, or ok."""
+        more = f" (and {len(self.answers) - 1} more)" if len(self.answers) > 1 else ""
+        return f"{self.answers[0]}{more}" if self.answers else "ok"
+
+    @property
+    def broken(self) -> dict[str, list[str]]:
+        """The partitions that this step made unusable, by what they lacked."""
+        lost = {
+            "offline": self.during.offline - self.before.offline,
+            "under min ISR": self.during.under_min_isr - self.before.under_min_isr,
+        }
+        return {what: sorted(names) for what, names in lost.items() if names}
 
     @property
     def breaks(self) -> str:
         """The partitions that this step made unusable, as text; empty if there are none."""
         parts = []
-        for what, was, now in (
-            ("offline", self.before.offline, self.during.offline),
-            ("under min ISR", self.before.under_min_isr, self.during.under_min_isr),
-        ):
-            if lost := sorted(now - was):
-                more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
-                parts.append(f"{what}: {', '.join(lost[:_NAMES_SHOWN])}{more}")
+        for what, lost in self.broken.items():
+            more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
+            parts.append(f"{what}: {', '.join(lost[:_NAMES_SHOWN])}{more}")
         return "; ".join(parts)
 
     def to_json(self) -> Tree:
@@ -53,6 +73,7 @@ class StepOutcome:
             "underMinIsr": [len(self.during.under_min_isr), len(self.after.under_min_isr)],
             "underReplicated": [len(self.during.under_replicated), len(self.after.under_replicated)],
             "breaks": self.breaks,
+            "changes": [{"seconds": at, **found.counts()} for at, found in self.changes],
             "records": [each.type for each in self.records],
         }
 
@@ -76,18 +97,10 @@ class PlanOutcome:
         """Return a table: counts are the most during a step, and after → those at its end, if they differ."""
         rows = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
         for number, each in enumerate(self.steps, start=1):
-            counts = [_count(*pair) for pair in zip(each.during, each.after, strict=True)]
-            answer = each.answers[0] if each.answers else "ok"
-            if len(each.answers) > 1:
-                answer = f"{answer} (and {len(each.answers) - 1} more)"
-            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *counts, answer))  # type: ignore[arg-type]
+            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))  # type: ignore[arg-type]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         for number, each in enumerate(self.steps, start=1):
             if each.breaks:
                 lines.append(f"step {number} breaks: {each.breaks}")
         return "\n".join(lines)
-
-
-def _count(during: frozenset[str], after: frozenset[str]) -> str:
-    return f"{len(during)}" if during == after else f"{len(during)} → {len(after)}"

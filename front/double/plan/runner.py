@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers import heartbeats
-from mockraft.double.plan.availability import availability
+from mockraft.double.plan.availability import Availability, availability
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
 from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
@@ -78,6 +78,7 @@ class _Run:
         self._running = controller.running
         self._began_ms = self._changed_ms = self._running.clock.now_ms()
         self._before = self._during = self._after = availability(self._running.controller)
+        self._changes: list[tuple[float, Availability]] = []
         self._start = self._seen = self._running.controller.log.end_offset
 
     async def outcome(self) -> StepOutcome:
@@ -107,6 +108,8 @@ class _Run:
             before=self._before,
             during=self._during,
             after=self._after,
+            changes=self._changes,
+            lasted=(self._running.clock.now_ms() - self._began_ms) / 1000,
             records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
         )
 
@@ -119,8 +122,11 @@ class _Run:
         if log.end_offset > self._seen:
             if any(each.type != _IDLE for each in state.metadata_log(self._seen)):
                 self._changed_ms = self._running.clock.now_ms()
-                self._after = availability(self._running.controller)
-                self._during = self._during.union(self._after)
+                found = availability(self._running.controller)
+                if found != self._after:
+                    self._changes.append(((self._changed_ms - self._began_ms) / 1000, found))
+                self._after = found
+                self._during = self._during.union(found)
             self._seen = log.end_offset
 
     async def _settle(self) -> None:

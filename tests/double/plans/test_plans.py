@@ -1,6 +1,7 @@
 """Plans on twins, in virtual time."""
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, SyncController
 from mockraft.double.plan import PlanError, PlanOutcome, read_plan, steps_of
+from mockraft.double.plan.picture import write_page
 
 
 @pytest.fixture
@@ -169,6 +171,38 @@ def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
     assert lines[2].endswith("broker 9 does not run")
     assert lines[-1] == "step 2 breaks: offline: single-0; under min ISR: strict-0"
     assert outcome.to_json()["steps"][1]["offline"] == [1, 1]  # type: ignore[index,call-overload]
+
+
+def test_changes_are_those_of_the_virtual_time(twin: SyncController) -> None:
+    lost, waited = outcome_of(twin, {"lose": [2]}, {"wait": 30}).steps
+    (change,) = lost.changes
+    assert change == (lost.seconds, lost.after)
+    assert lost.seconds + 13 <= lost.lasted < 30
+    assert (waited.changes, waited.lasted >= 30) == ([], True)
+    assert lost.to_json()["changes"] == [
+        {"seconds": lost.seconds, "offline": 1, "underMinIsr": 1, "underReplicated": 3}
+    ]
+
+
+def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Path) -> None:
+    outcome = outcome_of(twin, {"wait": 60}, {"lose": [2]}, {"start": [2, 9]})
+    write_page(outcome, "a <twin>", tmp_path / "plan.html")
+    page = (tmp_path / "plan.html").read_text()
+    assert "a &lt;twin&gt;" in page
+    assert "Step 2 breaks partitions, step 3 is refused." in page
+    found = re.findall(r'"bar (\w+)" style="left: (.+)%; width: (.+)%; height: (.+)%" title="(.+)"', page)
+    assert [(kind, text.partition(" from ")[0]) for kind, *_, text in found if kind != "less"] == [
+        ("bad", "1 offline"),
+        ("warn", "1 under min ISR"),
+    ]
+    offline = found[0]
+    _, lost, back = outcome.steps
+    total = sum(each.lasted for each in outcome.steps)
+    began = outcome.steps[0].lasted + lost.seconds
+    assert float(offline[1]) == pytest.approx(100 * began / total, abs=0.01)
+    ended = outcome.steps[0].lasted + lost.lasted + next(at for at, each in back.changes if not each.offline)
+    assert float(offline[2]) == pytest.approx(100 * (ended - began) / total, abs=0.01)
+    assert offline[4].endswith(": single-0")
 
 
 @pytest.mark.parametrize(

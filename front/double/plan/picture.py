@@ -1,0 +1,76 @@
+"""The picture of a plan: an HTML page with what partitions lacked over virtual time, and the steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mockraft.double.plan.availability import Availability
+from mockraft.serving.pages import render_page
+from mockraft.serving.private_files import write_private
+
+if TYPE_CHECKING:
+    from mockraft.double.plan.outcome import PlanOutcome
+    from mockraft.wire.json_form import Tree
+
+_MEASURES = (("offline", "bad"), ("under min ISR", "warn"), ("under-replicated", "less"))
+_NAMES_SHOWN = 5
+_TICKS = 4
+
+
+def write_page(outcome: PlanOutcome, source: str, path: Path) -> None:
+    """Write the page; `source` says of what state. OSError; ModuleNotFoundError without Jinja2."""
+    length = sum(step.lasted for step in outcome.steps) or 1
+    steps, began = [], 0.0
+    for number, step in enumerate(outcome.steps, start=1):
+        place = {"number": number, "left": 100 * began / length, "width": 100 * step.lasted / length}
+        steps.append({"step": step, "began": _time(began), **place})
+        began += step.lasted
+    content = {
+        "outcome": outcome,
+        "source": source,
+        "steps": steps,
+        "measures": _measures(outcome, length),
+        "ticks": [_time(length * number / _TICKS) for number in range(_TICKS + 1)],
+    }
+    write_private(path, render_page("mockraft.double.plan", "picture.html.j2", content))
+
+
+def _measures(outcome: PlanOutcome, length: float) -> list[Tree]:
+    """Return the bars of each measure: one for each time in which the same partitions lacked it."""
+    moments, began = [(0.0, outcome.steps[0].before)], 0.0
+    for step in outcome.steps:
+        moments += [(began + at, found) for at, found in step.changes]
+        began += step.lasted
+    found: list[Tree] = []
+    for index, (name, kind) in enumerate(_MEASURES):
+        most = max(len(each[index]) for _, each in moments)
+        bars = _bars(moments, index, began)
+        for each in bars:
+            each |= {"left": 100 * each["from"] / length, "width": 100 * each["seconds"] / length}  # type: ignore[operator]
+            each["height"] = 100 * each["count"] / most  # type: ignore[operator]
+        found.append({"name": name, "kind": kind, "most": most, "bars": bars})
+    return found
+
+
+def _bars(moments: list[tuple[float, Availability]], index: int, end: float) -> list[Tree]:
+    bars: list[Tree] = []
+    names: frozenset[str] = frozenset()
+    ends = [at for at, _ in moments[1:]] + [end]
+    for (at, found), until in zip(moments, ends, strict=True):
+        if bars and found[index] == names and names:
+            bars[-1]["seconds"] = until - bars[-1]["from"]  # type: ignore[operator]
+        elif found[index]:
+            shown = ", ".join(sorted(found[index])[:_NAMES_SHOWN])
+            more = f" and {len(found[index]) - _NAMES_SHOWN} more" if len(found[index]) > _NAMES_SHOWN else ""
+            text = f"from {_time(at)}: {shown}{more}"
+            bars.append({"from": at, "seconds": until - at, "count": len(found[index]), "text": text})
+        names = found[index]
+    return bars
+
+
+def _time(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    return f"{whole // 60}:{whole % 60:02} min" if whole < 7200 else f"{whole // 3600}:{whole % 3600 // 60:02} h"
