@@ -17,7 +17,8 @@ from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, wa
 from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
-from mockraft.spark_replay.spark.split_tasks import planned_runs
+from mockraft.spark_replay.spark.run_exchange import SplitRuns
+from mockraft.spark_replay.spark.split_tasks import in_order, planned_splits
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
@@ -278,18 +279,13 @@ def _followed(spark: SparkSession, path: Paths, table: Followed, buckets: int, o
     return follow(runs, table, of_table, buckets)
 
 
-def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:
+def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame | SplitRuns:
     """Return runs with each connection in one partition, in the order required by `Reassembler`."""
-    parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
-    # Order within one packet: SYN, then data, then FIN or RST.
-    marks = (F.desc("syn"), F.asc("fin"), F.asc("rst"))
     given = SourceOptions.read({name: value for name, value in options.items() if name.lower() not in _OF_FRAMES})
-    runs = planned_runs(spark, _paths(path), given)
-    return (
-        (_load(spark, path, "runs", options) if runs is None else runs)
-        .repartition(*parts)
-        .sortWithinPartitions("conn_id", "first_ts_ns", "file", "file_offset", *marks)
-    )
+    splits = planned_splits(_paths(path), given)
+    if splits is None:
+        return in_order(_load(spark, path, "runs", options), partitions)
+    return SplitRuns(spark, splits, given, partitions)
 
 
 def _load(
