@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
+from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.shapes import Bytes, Shape
+from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire.redaction.messages import masked_batches, masked_request, masked_response, may_hold_secrets
 from mockraft.wire.redaction.secret_fields import may_hold_records
 
@@ -21,8 +23,7 @@ def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     A frame that cannot be decoded, although it may have a secret, has a body of asterisks. So has the response to an
     Envelope, because its request is in another row.
     """
-    for batch in batches:
-        yield _hidden(batch)
+    yield from at_least_one(map(_hidden, batches), FRAMES)
 
 
 def rows_with_secrets(shape: Shape, frames: Bytes) -> npt.NDArray[np.bool_]:

@@ -19,13 +19,18 @@ class NoCaptureError(ValueError):
 
 def capture_paths(paths: Iterable[str]) -> list[str]:
     """Return the capture files of `paths`, each once, sorted. Raises NoCaptureError for a path without any."""
-    found: set[str] = set()
+    return [file.path for file in captures(paths)]
+
+
+def captures(paths: Iterable[str]) -> list[StoredFile]:
+    """Return the same as `capture_paths`, with sizes."""
+    found: dict[str, StoredFile] = {}
     for path in paths:
-        files = {file.path for file in capture_files(path)}
+        files = capture_files(path)
         if not files:
             raise NoCaptureError(f"no capture file at {path}")
-        found |= files
-    return sorted(found)
+        found |= {file.path: file for file in files}
+    return [found[path] for path in sorted(found)]
 
 
 def capture_files(path: str) -> list[StoredFile]:

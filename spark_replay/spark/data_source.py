@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_paths
+from mockraft.spark_replay.spark.capture_paths import captures, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, read_partition, splits_of
+from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan_tasks, read_splits
+from mockraft.spark_replay.storage.listing import StoredFile
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -32,7 +33,7 @@ class PySparkTooOldError(RuntimeError):
 
 
 class CapturePartition(InputPartition):
-    """A file, or a split of one (`formats.Split`)."""
+    """Files, or splits of them (`formats.Split`), that one task reads."""
 
 
 class KafkaPcapSource(DataSource):
@@ -53,7 +54,7 @@ class KafkaPcapSource(DataSource):
         """Return a reader of the current files. Raises OptionError, NoCaptureError."""
         options = self._options()
         kind = _filtering_reader() if options.push_filters else CaptureReader
-        return kind(capture_paths(loaded_paths(self.options)), options)
+        return kind(captures(loaded_paths(self.options)), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader of current and future files. Raises OptionError, NoCaptureError, PySparkTooOldError."""
@@ -83,18 +84,18 @@ class KafkaFramesSource(KafkaPcapSource):
 class CaptureReader(DataSourceReader):
     """Read files, or splits of them, as Arrow batches."""
 
-    def __init__(self, paths: Sequence[str], options: SourceOptions) -> None:
-        self._paths = paths
+    def __init__(self, files: Sequence[StoredFile], options: SourceOptions) -> None:
+        self._files = files
         self._options = options
         self.predicates: list[Predicate] = []
 
     def partitions(self) -> list[InputPartition]:
-        """Return a partition for each split. Raises CaptureError with onError=fail."""
-        return [CapturePartition(source) for path in self._paths for source in splits_of(path, self._options)]
+        """Return a partition for each task. Raises CaptureError with onError=fail."""
+        return [CapturePartition(task.splits) for task in plan_tasks(self._files, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
-        return read_partition(partition.value, self._options, self.predicates)
+        return read_splits(partition.value, self._options, self.predicates)
 
 
 def _filtering_reader() -> type[CaptureReader]:

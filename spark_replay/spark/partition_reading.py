@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -22,11 +23,19 @@ from mockraft.spark_replay.formats import (
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS, FileEvent
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.listing import StoredFile
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
 SCHEMAS = {"runs": RUNS, "packets": PACKETS, "frames": FRAMES, "file_events": FILE_EVENTS}
 """The columns of each level."""
+
+TASKS_MIN = 512
+"""Small files share tasks only if there are more tasks than these: a cluster has enough work for each core."""
+OPEN_BYTES = 4 << 20
+"""The cost of opening a file, in bytes read: as much as Spark assumes (spark.sql.files.openCostInBytes)."""
+PLANNED_AT_ONCE = 32
 
 _BYTES = {"packets": "payload", "frames": "frame"}
 _ENDS = {"runs": ("client", "server"), "packets": ("src", "dst"), "frames": ("client",)}
@@ -63,19 +72,71 @@ class Predicate(NamedTuple):
         return {"=": (self.value,), "in": self.value}.get(self.operator)
 
 
-def splits_of(path: str, options: SourceOptions) -> list[Split]:
-    """Return the splits of `path`; one for level frames and for compressed files.
+class SplitTask(NamedTuple):
+    """Splits that one task reads, one after the other, and the bytes of files in them."""
 
-    For a file that is not a capture, raises CaptureError if `on_error` is fail; else returns one split without rows.
+    splits: list[Split]
+    size: int
+
+
+def plan_tasks(files: Iterable[StoredFile], options: SourceOptions) -> list[SplitTask]:
+    """Return the splits of `files`, in order: a task for each large one, and few tasks for many small ones.
+
+    Files in an object store are opened `PLANNED_AT_ONCE` at a time, and small files are not opened. Raises CaptureError
+    as `splits_of` does.
+    """
+    listed = list(files)
+
+    def plan(file: StoredFile) -> list[Split]:
+        return splits_of(file.path, options, file.size)
+
+    if any(file.size > options.split_bytes and Location.parse(file.path).is_remote for file in listed):
+        with ThreadPoolExecutor(PLANNED_AT_ONCE) as pool:
+            planned = list(pool.map(plan, listed))
+    else:
+        planned = [plan(file) for file in listed]
+    sizes = [
+        ((file.size if split.end is None else split.end) - split.start, split)
+        for file, splits in zip(listed, planned, strict=True)
+        for split in splits
+    ]
+    limit = min(options.split_bytes, sum(size + OPEN_BYTES for size, _ in sizes) // TASKS_MIN)
+    tasks: list[SplitTask] = []
+    left = 0
+    for size, split in sizes:
+        if size + OPEN_BYTES > left:
+            tasks.append(SplitTask([], 0))
+            left = limit
+        tasks[-1].splits.append(split)
+        tasks[-1] = tasks[-1]._replace(size=tasks[-1].size + size)
+        left -= size + OPEN_BYTES
+    return tasks
+
+
+def splits_of(path: str, options: SourceOptions, size: int | None = None) -> list[Split]:
+    """Return the splits of `path`; one for level frames, for compressed files, and for those that are small enough.
+
+    A file whose `size` is known to be small is not opened. For another file that is not a capture, raises CaptureError
+    if `on_error` is fail; else returns one split without rows.
     """
     if options.level == "frames":
         return [Split(path)]
+    if size is not None and size <= options.split_bytes:
+        return [Split(path, first_packet_no=1 if options.split_index == "exact" else 0)]
     try:
         return plan_splits(path, options.split_bytes, options.split_index)
     except CaptureError:
         if options.on_error == "fail":
             raise
         return [Split(path)]
+
+
+def read_splits(
+    splits: Iterable[Split], options: SourceOptions, predicates: Sequence[Predicate] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of splits, one after the other, as `read_partition` does."""
+    for split in splits:
+        yield from read_partition(split, options, predicates)
 
 
 def read_partition(

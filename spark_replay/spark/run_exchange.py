@@ -14,6 +14,7 @@ the attempts that Spark counts. Captures larger than `BYTES_MAX` go through the 
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +27,10 @@ import numpy as np
 import pyarrow as pa
 from mockraft.serving.private_files import opener
 from mockraft.spark_replay.arrow_columns import Array, as_arrow, as_numpy, take
-from mockraft.spark_replay.formats import Split
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import read_partition
-from mockraft.spark_replay.spark.split_tasks import in_order, numbers, split_runs
+from mockraft.spark_replay.spark.partition_reading import SplitTask, read_partition
+from mockraft.spark_replay.spark.split_tasks import in_order, numbers, packed_splits, task_runs
 from mockraft.spark_replay.spark.worker_table import Make, spare_modules
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, bounds_of, packed
@@ -42,7 +42,7 @@ ROWS_MAX = 1 << 22
 """Runs up to this number: the index of a task's share is in its memory."""
 BATCH_BYTES = 16 << 20
 TASKS_MAX = 256
-"""Each task that reads runs opens the files of all tasks that wrote some."""
+"""Each task that gets runs opens the files of all tasks that wrote some."""
 
 _BUCKETS = 1024
 _BYTES = tuple(field.name for field in PACKED_RUNS if field.type == pa.binary())
@@ -64,47 +64,43 @@ class RunFile(NamedTuple):
 
 
 class SplitRuns(NamedTuple):
-    """The runs of planned splits (`PACKED_RUNS`), each connection in one task and in order.
+    """The runs that planned tasks read (`PACKED_RUNS`), each connection in one task and in order.
 
-    `partitions` is the number of these tasks (default: spark.sql.shuffle.partitions).
+    `partitions` is the number of tasks that get them. Default: spark.sql.shuffle.partitions, or a task for each core if
+    they get them in files.
     """
 
     spark: SparkSession
-    splits: list[Split]
+    tasks: list[SplitTask]
     options: SourceOptions
     partitions: int | None
 
     def shuffled(self) -> DataFrame:
         """Return the runs, shuffled by Spark."""
-        return in_order(split_runs(self.spark, self.splits, self.options), self.partitions)
+        return in_order(task_runs(self.spark, self.tasks, self.options), self.partitions)
 
     def through_files(self, folder: Location) -> tuple[DataFrame, Make] | None:
         """Read the splits, and return the numbers of tasks and what gives such a task its runs; None: not possible.
 
         That is on several machines, or if there is too much. The files are in `folder`, which is not removed.
         """
-        if not self._is_local(folder) or sum(map(self._bytes, self.splits)) > BYTES_MAX:
+        if not self._is_local(folder) or sum(task.size for task in self.tasks) > BYTES_MAX:
             return None
-        write = partial(write_runs, self.splits, self.options, folder.path)
-        written = numbers(self.spark, self.splits, TASKS_MAX).mapInArrow(write, to_spark_schema(_WRITTEN)).collect()
+        write = partial(write_runs, packed_splits(self.tasks), self.options, folder.path)
+        written = numbers(self.spark, self.tasks, TASKS_MAX).mapInArrow(write, to_spark_schema(_WRITTEN)).collect()
         if sum(row.rows for row in written) > ROWS_MAX:
             return None
         sizes, files = sizes_and_files([row.asDict() for row in written])
-        count = self.partitions or int(self.spark.conf.get("spark.sql.shuffle.partitions", "1"))
+        # Their shares are equal: with more tasks than cores none would wait less.
+        count = self.partitions or self.spark.sparkContext.defaultParallelism
         tasks = self.spark.range(0, count, numPartitions=count)
         return tasks, partial(_read_runs, files, shares(sizes, count))
 
     def _is_local(self, folder: Location) -> bool:
         """Return True if driver and workers are on one machine, and the folder is on its disk."""
-        master = self.spark.conf.get("spark.master", "")
-        return not folder.is_remote and re.fullmatch(r"local(\[.*\])?", master) is not None
-
-    def _bytes(self, split: Split) -> int:
-        if split.end is not None:
-            return split.end - split.start
-        if Location.parse(split.path).is_remote:
-            return self.options.split_bytes
-        return os.path.getsize(split.path) - split.start
+        if folder.is_remote or not isinstance(self.spark, SparkSession):
+            return False
+        return re.fullmatch(r"local(\[.*\])?", self.spark.sparkContext.master) is not None
 
 
 def sizes_and_files(written: Sequence[Mapping[str, Any]]) -> tuple[Array, list[RunFile]]:
@@ -126,20 +122,21 @@ def shares(sizes: Array, partitions: int) -> Array:
 
 
 def write_runs(
-    splits: list[Split], options: SourceOptions, folder: str, batches: Iterator[pa.RecordBatch]
+    splits: list[bytes], options: SourceOptions, folder: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the runs of the splits whose numbers are in `batches` to a file, and yield its name."""
+    """Write the runs of the tasks whose numbers are in `batches` to a file, and yield its name."""
     path = os.path.join(folder, f"{uuid.uuid4()}.runs")
     parts: list[pa.RecordBatch] = []
     sizes = np.zeros(_BUCKETS, np.int64)
     with open(path, "wb", opener=opener) as file:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for runs in read_partition(splits[number], options):
-                    index = _write(file, packed(runs), number)
-                    total = sum(as_numpy(index.column(name)) for name in _SIZES)
-                    sizes += np.bincount(_bucket(index), total, _BUCKETS).astype(np.int64)
-                    parts.append(index)
+                for place, split in enumerate(pickle.loads(splits[number]), number << 32):
+                    for runs in read_partition(split, options):
+                        index = _write(file, packed(runs), place)
+                        total = sum(as_numpy(index.column(name)) for name in _SIZES)
+                        sizes += np.bincount(_bucket(index), total, _BUCKETS).astype(np.int64)
+                        parts.append(index)
         index_at = file.tell()
         with pa.ipc.new_stream(file, _INDEX) as stream:
             for part in parts:
@@ -230,7 +227,7 @@ def _runs(index: pa.RecordBatch, source: Array, sizes: Array, opened: list[int])
     bounds = np.zeros((len(_BYTES), index.num_rows + 1), np.int64)
     np.cumsum(sizes, axis=1, out=bounds[:, 1:])
     contents = [np.empty(int(each), np.uint8) for each in bounds[:, -1]]
-    views = [memoryview(content) for content in contents]
+    views = [memoryview(content.data) for content in contents]
     places = as_numpy(index.column("at")).tolist()
     wanted = sizes.sum(axis=0).tolist()
     for number, at, size, begin, end in zip(

@@ -1,45 +1,52 @@
 """Runs of captures, read by tasks that the driver plans itself.
 
 A Python data source starts a Python process for its reader and one for its partitions, which import everything anew:
-half a second for each table. Files that cannot be planned here are left to the data source, which reports why.
+half a second for each table. Files that cannot be planned here are left to the data source, which reports why, and so
+are those that need more than `TASKS_MAX` tasks, because each task is sent the splits of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
-from mockraft.spark_replay.formats import CaptureError, Split
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
+from mockraft.spark_replay.formats import CaptureError
+from mockraft.spark_replay.spark.capture_paths import NoCaptureError, captures
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import read_partition, splits_of
+from mockraft.spark_replay.spark.partition_reading import SplitTask, plan_tasks, read_splits
 from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, packed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 TASKS_MAX = 4096
-"""Each task is sent all splits: of more than these, a task reads several."""
 
 
-def planned_splits(paths: Sequence[str], options: SourceOptions) -> list[Split] | None:
-    """Return the splits of captures; None if the files cannot be planned."""
+def planned_tasks(paths: Sequence[str], options: SourceOptions) -> list[SplitTask] | None:
+    """Return the tasks that read captures; None if the files cannot be planned, or need too many tasks."""
     try:
-        return [split for path in capture_paths(paths) for split in splits_of(path, options)]
+        tasks = plan_tasks(captures(paths), options)
     except (CaptureError, NoCaptureError, OSError):
         return None
+    return tasks if len(tasks) <= TASKS_MAX else None
 
 
-def split_runs(spark: SparkSession, splits: list[Split], options: SourceOptions) -> DataFrame:
-    """Return the runs of splits, with the columns of `PACKED_RUNS`."""
-    read = partial(_read, splits, options)
-    return numbers(spark, splits, TASKS_MAX).mapInArrow(read, to_spark_schema(PACKED_RUNS))
+def task_runs(spark: SparkSession, tasks: Sequence[SplitTask], options: SourceOptions) -> DataFrame:
+    """Return the runs that tasks read, with the columns of `PACKED_RUNS`."""
+    read = partial(_read, packed_splits(tasks), options)
+    return numbers(spark, tasks, TASKS_MAX).mapInArrow(read, to_spark_schema(PACKED_RUNS))
 
 
-def numbers(spark: SparkSession, splits: Sequence[Split], tasks_max: int) -> DataFrame:
-    """Return the numbers of the splits, in at most `tasks_max` partitions."""
-    return spark.range(0, len(splits), numPartitions=max(min(len(splits), tasks_max), 1))
+def packed_splits(tasks: Iterable[SplitTask]) -> list[bytes]:
+    """Return the splits of each task, pickled: a task unpickles its own, and not those of 100,000 files."""
+    return [pickle.dumps(task.splits) for task in tasks]
+
+
+def numbers(spark: SparkSession, tasks: Sequence[SplitTask], partitions_max: int) -> DataFrame:
+    """Return the numbers of tasks, in at most `partitions_max` partitions."""
+    return spark.range(0, len(tasks), numPartitions=max(min(len(tasks), partitions_max), 1))
 
 
 def in_order(runs: DataFrame, partitions: int | None) -> DataFrame:
@@ -50,8 +57,8 @@ def in_order(runs: DataFrame, partitions: int | None) -> DataFrame:
     return runs.repartition(*parts).sortWithinPartitions("conn_id", "first_ts_ns", "file", "file_offset", *marks)
 
 
-def _read(splits: list[Split], options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(splits: list[bytes], options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            for runs in read_partition(splits[number], options):
+            for runs in read_splits(pickle.loads(splits[number]), options):
                 yield packed(runs)

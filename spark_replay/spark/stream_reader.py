@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import read_partition, splits_of
+from mockraft.spark_replay.spark.partition_reading import plan_tasks, read_splits
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.listing import StoredFile, exists, is_pattern
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -69,11 +69,12 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{gone[0]} was planned for this batch and no longer exists: restore it, "
                 "or continue without it with onError=skip"
             )
-        return [InputPartition(split) for path in new if path not in gone for split in splits_of(path, self._options)]
+        files = (StoredFile(path, end[path], 0) for path in new if path not in gone)
+        return [InputPartition(task.splits) for task in plan_tasks(files, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the split's batches. Raises CaptureError (file, offset) with onError=fail."""
-        return read_partition(partition.value, self._options)
+        """Return the batches of the partition's splits. Raises CaptureError (file, offset) with onError=fail."""
+        return read_splits(partition.value, self._options)
 
     def _files(self) -> dict[str, StoredFile]:
         """Return the current files. Raises NoCaptureError if there is no folder."""

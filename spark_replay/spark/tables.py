@@ -18,7 +18,7 @@ from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 from mockraft.spark_replay.spark.run_exchange import SplitRuns
-from mockraft.spark_replay.spark.split_tasks import in_order, planned_splits
+from mockraft.spark_replay.spark.split_tasks import in_order, planned_tasks
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
@@ -282,10 +282,10 @@ def _followed(spark: SparkSession, path: Paths, table: Followed, buckets: int, o
 def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame | SplitRuns:
     """Return runs with each connection in one partition, in the order required by `Reassembler`."""
     given = SourceOptions.read({name: value for name, value in options.items() if name.lower() not in _OF_FRAMES})
-    splits = planned_splits(_paths(path), given)
-    if splits is None:
+    tasks = planned_tasks(_paths(path), given)
+    if tasks is None:
         return in_order(_load(spark, path, "runs", options), partitions)
-    return SplitRuns(spark, splits, given, partitions)
+    return SplitRuns(spark, tasks, given, partitions)
 
 
 def _load(

@@ -10,7 +10,17 @@ import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES, PACKETS, RUNS
+from mockraft.spark_replay.schemas import (
+    CONN_EVENTS,
+    EXCHANGES,
+    FILE_EVENTS,
+    FORWARDED,
+    FRAMES,
+    MESSAGES,
+    PACKETS,
+    RECORDS,
+    RUNS,
+)
 
 from ..spark_replay.ring_files import damaged, ring_files
 from ..spark_replay.streams.reassembled import in_order
@@ -91,6 +101,25 @@ def test_events_of_connections_are_those_of_one_machine(spark: Any, controller_c
     assert found.schema.equals(CONN_EVENTS)
     assert rows_of(found) == rows_of(alone[1])
     assert {"syn", "fin", "rst"} < set(found["kind"].to_pylist())
+
+
+def test_tables_without_a_frame_have_their_columns(spark: Any, controller_capture: str) -> None:
+    from mockraft.spark_replay.decoding import typed_schema
+
+    none = tables().frames(spark, controller_capture, ports=[9])
+    by_source = spark.read.format("kafka_frames").options(ports=9).load(controller_capture)
+    for table, schema in (
+        (none, FRAMES),
+        (by_source, FRAMES),
+        (tables().messages(none, "json"), MESSAGES),
+        (tables().typed_messages(none, "Fetch"), typed_schema("Fetch")),
+        (tables().records(none), RECORDS),
+        (tables().forwarded(none), FORWARDED),
+        (tables().exchanges(none), EXCHANGES),
+        (tables().conn_events(spark, controller_capture, ports=[9]), CONN_EVENTS),
+    ):
+        found = table.toArrow()
+        assert (found.num_rows, found.schema) == (0, schema)
 
 
 def test_filter_is_pushed_down_without_changing_rows(spark: Any, controller_capture: str, alone: Any) -> None:

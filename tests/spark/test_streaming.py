@@ -8,6 +8,7 @@ from shutil import copyfile
 from typing import Any
 
 import pytest
+from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError
 from mockraft.spark_replay.spark.options import SourceOptions
 
@@ -84,6 +85,15 @@ def test_each_file_is_read_once_over_restarts_and_a_missing_one_is_named(
         StreamingQueryException, match=r"a\.pcap1 was planned for this batch and no longer exists: restore it"
     ):
         run()
+
+
+def test_stream_without_a_frame_writes_a_table_with_its_columns(
+    spark: Any, run: Callable[..., Any], ring: Ring, controller_capture: str, tmp_path: Path
+) -> None:
+    ring.add("a.pcap", controller_capture)
+    assert run(ports=9) == []
+    written = spark.read.parquet(str(tmp_path / "messages"))
+    assert (written.count(), written.columns) == (0, MESSAGES.names)
 
 
 def reader(ring: Ring, **options: str) -> Any:

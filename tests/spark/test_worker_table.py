@@ -52,11 +52,14 @@ def test_frames_that_workers_write_are_those_of_the_dataframe(
 
     if shuffled_by != "files":
         monkeypatch.setattr(run_exchange, "BYTES_MAX" if "bytes" in shuffled_by else "ROWS_MAX", 1)
-    shuffles: list[str] = []
-    shuffled = run_exchange.SplitRuns.shuffled
-    monkeypatch.setattr(
-        run_exchange.SplitRuns, "shuffled", lambda runs: (shuffles.append("by Spark"), shuffled(runs))[1]
-    )
+    shuffles: list[Any] = []
+    by_spark = run_exchange.in_order
+
+    def in_order_by_spark(runs: Any, partitions: int | None) -> Any:
+        shuffles.append(runs)
+        return by_spark(runs, partitions)
+
+    monkeypatch.setattr(run_exchange, "in_order", in_order_by_spark)
     table = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k", partitions=3)
     assert table.write_parquet(tmp_path / "frames") == 1726
     assert len(shuffles) == (shuffled_by != "files")
@@ -74,22 +77,25 @@ def test_runs_in_files_give_each_task_its_connections_in_order(
 ) -> None:
     from mockraft.spark_replay import read_frames
     from mockraft.spark_replay.spark import run_exchange
+    from mockraft.spark_replay.spark.capture_paths import captures
     from mockraft.spark_replay.spark.options import SourceOptions
-    from mockraft.spark_replay.spark.partition_reading import splits_of
+    from mockraft.spark_replay.spark.partition_reading import plan_tasks
+    from mockraft.spark_replay.spark.split_tasks import packed_splits
     from mockraft.spark_replay.streams.reassembly import Reassembler
 
     monkeypatch.setattr(run_exchange, "BATCH_BYTES", batch_bytes)
     paths, ports = [brokers_capture, controller_capture], (PORT, 19192, 19292)
     options = SourceOptions.read({"splitBytes": "100k", "chunkBytes": "30k", "ports": ",".join(map(str, ports))})
-    splits = [split for path in paths for split in splits_of(path, options)]
-    both = [range(len(splits) // 2), range(len(splits) // 2, len(splits))]
-    rows = [row for some in both for row in written_by_a_task(splits, options, tmp_path, some)]
+    tasks = packed_splits(plan_tasks(captures(paths), options))
+    both = [range(len(tasks) // 2), range(len(tasks) // 2, len(tasks))]
+    rows = [row for some in both for row in written_by_a_task(tasks, options, tmp_path, some)]
     assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
     sizes, files = run_exchange.sizes_and_files(rows)
     shares = run_exchange.shares(sizes, 3)
     loads = [int(sizes[shares == task].sum()) for task in range(3)]
     assert max(loads) - min(loads) < sizes.max()
-    frames, connections = [], []
+    frames: list[pa.RecordBatch] = []
+    connections: list[set[int]] = []
     for task in range(3):
         reassembler, seen = Reassembler(sorted_by_connection=True), set()
         for runs in run_exchange.runs_of_task(files, shares, task):
@@ -103,11 +109,11 @@ def test_runs_in_files_give_each_task_its_connections_in_order(
     assert in_order(pa.Table.from_batches(frames)) == in_order(pa.Table.from_batches(expected))
 
 
-def written_by_a_task(splits: Any, options: Any, folder: Path, numbers: range) -> Any:
+def written_by_a_task(tasks: Any, options: Any, folder: Path, numbers: range) -> Any:
     from mockraft.spark_replay.spark import run_exchange
 
     batch = pa.RecordBatch.from_pydict({"id": list(numbers)})
-    (written,) = run_exchange.write_runs(splits, options, str(folder), iter([batch]))
+    (written,) = run_exchange.write_runs(tasks, options, str(folder), iter([batch]))
     return written.to_pylist()
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,13 +18,20 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.decoding import (
+    decode_batches,
+    decode_forwarded_batches,
+    decode_record_batches,
+    decode_typed_batches,
+    typed_schema,
+)
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
+from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.formats import CaptureError, read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
 from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FRAMES, MESSAGES
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 from mockraft.wire.connection import write_request
@@ -154,11 +163,20 @@ def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
 
 
 def test_tables_without_frames_have_their_columns(tmp_path: Path) -> None:
-    path = written(tmp_path / "none.pcap", pcap([]))
-    found = (read_frames(path), decode_batches(read_frames(path)), pair_exchanges_table(read_frames(path)))
-    for batches, schema in zip(found, (FRAMES, MESSAGES, EXCHANGES), strict=True):
-        table = pa.Table.from_batches(batches)
-        assert (table.num_rows, table.schema) == (0, schema)
+    none, of_others = written(tmp_path / "none.pcap", pcap([])), written(tmp_path / "x.pcap", FORMS["pcap"])
+    assert pa.Table.from_batches(read_frames(of_others, [1])).schema == FRAMES
+    tables: tuple[tuple[Callable[[Any], Any], pa.Schema], ...] = (
+        (decode_batches, MESSAGES),
+        (partial(decode_typed_batches, api="Fetch"), typed_schema("Fetch")),
+        (decode_record_batches, RECORDS),
+        (decode_forwarded_batches, FORWARDED),
+        (pair_exchanges_table, EXCHANGES),
+        (hide_secrets, FRAMES),
+    )
+    for make, schema in tables:
+        for frames in (iter(()), read_frames([]), read_frames(none), read_frames(of_others, [1])):
+            table = pa.Table.from_batches(make(frames))
+            assert (table.num_rows, table.schema) == (0, schema)
 
 
 @pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
