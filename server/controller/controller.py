@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -16,7 +17,13 @@ from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.result import (
+    RECORDS_PER_BATCH_MAX,
+    ApiError,
+    ControllerResult,
+    Steps,
+    check_fits_one_batch,
+)
 from mockraft.server.controller.security.authorizer import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import METADATA_VERSION, check_supported
@@ -82,6 +89,8 @@ class Controller:
         self.raft_failure: str | None = None
         self.tick_failure: str | None = None
         self.usable_racks = UsableRacks()
+        self.steps: deque[Steps] = deque()
+        """Changes that are being made in steps, one after the other: each tick makes one step."""
         self._snapshot: Generator[None, None, object] | None = None
         """The rest of a snapshot that is being written: each tick does a part, for which requests wait."""
         self.static_configs = static_configs(config)
@@ -125,6 +134,7 @@ class Controller:
         _log.warning("no longer active in epoch %d", self.epoch)
         self.epoch = STANDBY
         self.pending_offset = 0
+        self.steps.clear()
         self._load()
 
     def committed(self, now_ms: int) -> None:
@@ -148,6 +158,9 @@ class Controller:
         nothing written, if an atomic result exceeds the size of one batch.
         """
         records = result.records
+        if result.rest is not None:
+            result.rest.reason = result.reason
+            self.steps.append(result.rest)
         if not records:
             return result.response
         if result.atomic:
@@ -195,15 +208,31 @@ class Controller:
         """Do due periodic work, and write a snapshot when the log has grown enough for one."""
         if self.epoch != STANDBY:
             self._register(now_ms)
+            self.continue_steps(now_ms)
             self.periodic.tick(self, now_ms)
         if self._snapshot is None:
             self._snapshot_if_due(now_ms)
         else:
             self._continue_snapshot()
 
+    def continue_steps(self, now_ms: int) -> None:
+        """Make the next step of the first change that is made in steps, if there is one."""
+        if not self.steps:
+            return
+        steps = self.steps[0]
+        steps.waiting = records, is_last = steps.waiting or next(steps.records, ([], True))
+        self.commit(ControllerResult(records, None, atomic=False), now_ms)
+        steps.waiting = None
+        if not is_last:
+            return
+        steps.then()
+        steps.end_offset = self.log.end_offset
+        self.steps.popleft()
+        _log.info("%s: all partitions (records up to offset %d)", steps.reason, steps.end_offset - 1)
+
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
-        if self._snapshot is not None or self.log.snapshot_due(now_ms):
+        if self._snapshot is not None or self.steps or self.log.snapshot_due(now_ms):
             return now_ms
         if self.epoch == STANDBY:
             return NEVER_MS

@@ -1,6 +1,6 @@
 """Result of a controller operation (Kafka's ControllerResult), and its refusal."""
 
-from collections.abc import Sized
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Generic, TypedDict, TypeVar
 
@@ -14,17 +14,36 @@ RECORDS_PER_BATCH_MAX = 10_000
 
 
 @dataclass(slots=True)
+class Steps:
+    """The rest of a change of many partitions, between whose steps other requests are answered.
+
+    Kafka makes such a change in one turn, but not atomically either: it writes batches of 10,000 records. Each element
+    of `records` is one step, generated from the state of its time, and whether it is the last; `then` is called after
+    that.
+    """
+
+    records: Iterator[tuple[list[RecordAt], bool]]
+    reason: str = ""
+    then: Callable[[], None] = lambda: None
+    waiting: tuple[list[RecordAt], bool] | None = None
+    """A step that could not be written; it is tried again."""
+    end_offset: int | None = None
+    """The end of the log after the last step; None until then."""
+
+
+@dataclass(slots=True)
 class ControllerResult(Generic[T]):
     """Records to write, and the response to send once they are.
 
     `atomic` results go into one batch or are refused; others may be split, in order. `reason` explains in one line why
-    the records are written.
+    the records are written. `rest` are further records, for which the response waits too.
     """
 
     records: list[RecordAt]
     response: T
     reason: str = ""
     atomic: bool = True
+    rest: Steps | None = None
 
 
 def check_fits_one_batch(records: Sized) -> None:

@@ -125,7 +125,7 @@ class State:
 
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
             found = self._registration(controller, broker_id)
-            return [] if found.fenced else fencing.fence(controller, broker_id)
+            return [] if found.fenced else fencing.fence(controller, broker_id).records()
 
         self._commit(records, f"broker {broker_id}: fenced by a test")
 
@@ -135,7 +135,7 @@ class State:
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
             found = self._registration(controller, broker_id)
             controller.sessions.touch(broker_id, found.broker_epoch, now_ms)
-            return fencing.unfence(controller, broker_id) if found.fenced else []
+            return fencing.unfence(controller, broker_id).records() if found.fenced else []
 
         self._commit(records, f"broker {broker_id}: unfenced by a test")
 
@@ -145,8 +145,8 @@ class State:
         def expire(controller: Controller, now_ms: int) -> None:
             found = self._registration(controller, broker_id)
             controller.sessions.expire(broker_id, found.broker_epoch)
-            while controller.commit(fence_one_stale_broker(controller, now_ms), now_ms) or controller.sessions.fencing:
-                pass
+            while bool(controller.steps) or controller.commit(fence_one_stale_broker(controller, now_ms), now_ms):
+                controller.continue_steps(now_ms)
 
         self._do(expire)
 

@@ -87,6 +87,7 @@ class StillController:
     failure: str | None = None
     raft_failure: str | None = None
     next_ms: int = 1 << 62
+    steps: tuple[()] = ()
     ticks: list[int] = field(default_factory=list)
     on_tick: Callable[[int], None] = lambda now_ms: None
 

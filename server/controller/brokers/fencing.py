@@ -3,13 +3,16 @@
 ReplicationControlManager's handleBroker… and generateLeaderAndIsrUpdates; KIP-631, KIP-841, KIP-966.
 """
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
+from mockraft.server.controller.image.partition_index import Places
+from mockraft.server.controller.result import Steps
 from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, REGISTRATION_CHANGE_LEVEL
 from mockraft.server.controller.topics.partition_rules import begin_change, min_isr, topic_election
 from mockraft.server.controller.topics.partitions import same_change
@@ -29,73 +32,127 @@ _FENCING_VERSION = 0
 _CONTROLLED_SHUTDOWN_VERSION = 1
 
 
-def fence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+PARTITIONS_AT_ONCE = 1_000
+"""Partitions of a broker that change before other requests are answered: about 6 ms."""
+
+
+@dataclass(slots=True)
+class BrokerChange:
+    """A change of a broker: the records of `first`, those of the partitions of `sets`, then those of `last`.
+
+    `update` generates the records of some partitions. The change ends early if the broker's registration is replaced
+    between two steps, or is fenced although partitions elect the broker (`added`).
+    """
+
+    controller: "ControllerContext"
+    broker_id: int
+    sets: Sequence[Places]
+    removed: int = NO_BROKER
+    added: int = NO_BROKER
+    unclean: int = NO_BROKER
+    first: list[RecordAt] = field(default_factory=list)
+    last: list[RecordAt] = field(default_factory=list)
+
+    def records(self) -> list[RecordAt]:
+        """Return all records of the change."""
+        return [*self.first, *self._update(chain.from_iterable([each.now() for each in self.sets])), *self.last]
+
+    def in_steps(self) -> tuple[list[RecordAt], Steps | None]:
+        """Return all records, or, if there are many partitions, those of the first step and the other steps."""
+        places = chain.from_iterable([each.now() for each in self.sets])
+        step = list(islice(places, PARTITIONS_AT_ONCE))
+        records = self._update(step)
+        following = list(islice(places, 1))
+        if not following:
+            return [*self.first, *records, *self.last], None
+        return [*self.first, *records], Steps(self._rest(step, records, chain(following, places)))
+
+    def _rest(
+        self, step: list[TopicPartition], records: list[RecordAt], places: Iterator[TopicPartition]
+    ) -> Iterator[tuple[list[RecordAt], bool]]:
+        registration = self.controller.image.cluster.brokers.get(self.broker_id)
+        epoch = None if registration is None else registration.broker_epoch
+        topics, unchanged = self.controller.image.topics, Places()
+        """Partitions that have no other replica, say. All others that are in the sets at the end came meanwhile."""
+        while step:
+            unchanged.add_all(set(step) - {(change.topic_id, change.partition_id) for change, _ in records})
+            step = list(islice(places, PARTITIONS_AT_ONCE))
+            registration = self.controller.image.cluster.brokers.get(self.broker_id)
+            if epoch != (None if registration is None else registration.broker_epoch):
+                return
+            if registration is not None and registration.fenced and self.added != NO_BROKER:
+                return
+            records = self._update(place for place in step if topics.partition(*place) is not None)
+            if step:
+                yield records, False
+        added = chain.from_iterable([each.now(unchanged) for each in self.sets])
+        yield [*self._update(added), *self.last], True
+
+    def _update(self, places: Iterable[TopicPartition]) -> list[RecordAt]:
+        return leader_and_isr_updates(
+            self.controller, places, removed=self.removed, added=self.added, unclean=self.unclean
+        )
+
+
+def fence(controller: "ControllerContext", broker_id: int) -> BrokerChange:
     """Remove the broker from every ISR; fence it last."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
-    changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
     record: Message
     if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
         record = FenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
-    return [*changes, RecordAt(record, _FENCING_VERSION)]
+    in_isr = controller.image.topics.index.isr_of(broker_id)
+    last = [RecordAt(record, _FENCING_VERSION)]
+    return BrokerChange(controller, broker_id, [in_isr], removed=broker_id, last=last)
 
 
-def leave_isr(controller: "ControllerContext", broker_id: int, places: Iterable[TopicPartition]) -> list[RecordAt]:
-    """Remove the broker from the ISR of these partitions, as far as they exist and have it there."""
-    topics = controller.image.topics
-    has_it = (place for place in places if (found := topics.partition(*place)) is not None and broker_id in found.isr)
-    return leader_and_isr_updates(controller, has_it, removed=broker_id)
-
-
-def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+def unfence(controller: "ControllerContext", broker_id: int) -> BrokerChange:
     """Unfence the broker first; then elect it for leaderless partitions."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
-    changes = leader_and_isr_updates(controller, controller.image.topics.index.leaderless(), added=broker_id)
     record: Message
     if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
         record = UnfenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
-    return [RecordAt(record, _FENCING_VERSION), *changes]
+    leaderless = controller.image.topics.index.without_leader()
+    return BrokerChange(
+        controller, broker_id, [leaderless], added=broker_id, first=[RecordAt(record, _FENCING_VERSION)]
+    )
 
 
-def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> BrokerChange:
     """Mark the broker (once) first; then remove it from every ISR."""
     registration = controller.image.cluster.brokers[broker_id]
-    changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
+    change = BrokerChange(controller, broker_id, [controller.image.topics.index.isr_of(broker_id)], removed=broker_id)
     if registration.in_controlled_shutdown or controller.image.metadata_version < CONTROLLED_SHUTDOWN_LEVEL:
-        return changes
-    change = BrokerRegistrationChangeRecord(
+        return change
+    mark = BrokerRegistrationChangeRecord(
         broker_id=broker_id,
         broker_epoch=registration.broker_epoch,
         in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
     )
-    return [RecordAt(change, _CONTROLLED_SHUTDOWN_VERSION), *changes]
+    change.first.append(RecordAt(mark, _CONTROLLED_SHUTDOWN_VERSION))
+    return change
 
 
-def unregister(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+def unregister(controller: "ControllerContext", broker_id: int) -> BrokerChange:
     """Remove the broker from every ISR and ELR; unregister it last."""
     index = controller.image.topics.index
     record = UnregisterBrokerRecord(
         broker_id=broker_id, broker_epoch=controller.image.cluster.brokers[broker_id].broker_epoch
     )
-    return [
-        *leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id),
-        *leader_and_isr_updates(controller, index.in_elr(broker_id), removed=broker_id),
-        RecordAt(record, 0),
-    ]
+    sets = [index.isr_of(broker_id), index.elr_of(broker_id)]
+    return BrokerChange(controller, broker_id, sets, removed=broker_id, last=[RecordAt(record, 0)])
 
 
-def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> list[RecordAt]:
+def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> BrokerChange:
     """Handle a new incarnation. With ELR a broker that crashed is no eligible leader: it may have lost records."""
     index = controller.image.topics.index
     if controller.image.elr_enabled and not was_clean:
-        return [
-            *leader_and_isr_updates(controller, index.in_isr(broker_id), unclean=broker_id),
-            *leader_and_isr_updates(controller, index.in_elr(broker_id), unclean=broker_id),
-        ]
-    return leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id)
+        sets = [index.isr_of(broker_id), index.elr_of(broker_id)]
+        return BrokerChange(controller, broker_id, sets, unclean=broker_id)
+    return BrokerChange(controller, broker_id, [index.isr_of(broker_id)], removed=broker_id)
 
 
 def leader_and_isr_updates(

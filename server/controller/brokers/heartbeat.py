@@ -4,29 +4,24 @@ Three steps: the contact is recorded before anything else, the records are gener
 they are written the offset of a controlled shutdown is recorded. `receive_heartbeat` keeps this order.
 """
 
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
+from mockraft.server.controller.brokers.fencing import BrokerChange
 from mockraft.server.controller.brokers.log_dirs import (
     check_registered,
     directories_cordoned,
     directories_offline,
     waits_for_assignments,
 )
-from mockraft.server.controller.brokers.sessions import Fencing
-from mockraft.server.controller.result import ControllerResult
+from mockraft.server.controller.result import ControllerResult, Steps
 from mockraft.server.rules import Rule
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
-
-
-PARTITIONS_AT_ONCE = 4_000
-"""Partitions that a stale broker leaves before other requests are answered: about 20 ms."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -36,13 +31,27 @@ class HeartbeatReply(NamedTuple):
     is_caught_up: bool
 
 
-def receive_heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int) -> HeartbeatReply:
-    """Process one heartbeat. ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered."""
+def receive_heartbeat(
+    controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int
+) -> tuple[HeartbeatReply, Steps | None]:
+    """Process one heartbeat; the reply waits for the steps, if there are any.
+
+    ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered.
+    """
+
+    def shut_down() -> None:
+        if request.broker_id in controller.heartbeats.brokers:
+            controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
+
     controller.sessions.touch(request.broker_id, request.broker_epoch, now_ms)
-    reply = controller.commit(heartbeat(controller, request), now_ms)
+    result = heartbeat(controller, request)
+    reply = controller.commit(result, now_ms)
     if reply.state is BrokerState.CONTROLLED_SHUTDOWN:
-        controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
-    return reply
+        if result.rest is None:
+            shut_down()
+        else:
+            result.rest.then = shut_down
+    return reply, result.rest
 
 
 def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) -> ControllerResult[HeartbeatReply]:
@@ -68,48 +77,42 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
         leads_any=(shuts_down or request.want_shut_down) and controller.image.topics.index.leads_any(broker_id),
         others_passed_shutdown=shuts_down and heartbeats.others_passed_shutdown(broker_id),
     )
-    records = [] if state is current else _state_records(controller, broker_id, state)
+    change = None if state is current else _state_change(controller, broker_id, state)
     heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
+    of_directories: list[RecordAt] = []
     if request.offline_log_dirs and "directory_assignment" in controller.image.version.supports:
-        records += directories_offline(controller, broker_id, request.offline_log_dirs)
+        of_directories += directories_offline(controller, broker_id, request.offline_log_dirs)
     if (cordoned := directories_cordoned(controller, registration, request.cordoned_log_dirs)) and (
         "cordoned_log_dirs" in controller.image.version.supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
     ):
-        records += cordoned
+        of_directories += cordoned
     reply = HeartbeatReply(state, is_caught_up)
-    if not records:
-        return ControllerResult(records, reply)
-    change = "log directories changed" if state is current else f"{current.value} to {state.value}"
-    return ControllerResult(records, reply, f"broker {broker_id}: {change}", atomic=False)
+    if change is None:
+        reason = f"broker {broker_id}: log directories changed" if of_directories else ""
+        return ControllerResult(of_directories, reply, reason, atomic=False)
+    change.last += of_directories
+    records, rest = change.in_steps()
+    reason = f"broker {broker_id}: {current.value} to {state.value}"
+    return ControllerResult(records, reply, reason, atomic=False, rest=rest)
 
 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
-    """Fence the broker whose session expired first; return True if there was one (maybeFenceOneStaleBroker).
+    """Fence the broker whose session expired first; return True if there may be another (maybeFenceOneStaleBroker).
 
-    One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed. A broker
-    of many partitions leaves their ISRs in steps, between which requests are answered: it is in `sessions.fencing`
-    then, and the step returns False. Kafka does all in one turn, but not atomically either: it writes several batches,
-    the fencing last, so each step leaves a state that Kafka's log has, too.
+    One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed.
     """
-    sessions, index = controller.sessions, controller.image.topics.index
-    fencing_on, sessions.fencing = sessions.fencing, None
-    session = sessions.pop_expired(now_ms) if fencing_on is None else fencing_on.session
+    session = None if controller.steps else controller.sessions.pop_expired(now_ms)
     if session is None:
         return ControllerResult([], False)
     broker_id = session.broker_id
     registration = controller.image.cluster.brokers.get(broker_id)
     if registration is None or registration.broker_epoch != session.broker_epoch:
         return ControllerResult([], True)
-    reason = f"broker {broker_id}: session timed out"
-    if fencing_on is None and len(places := index.in_isr(broker_id)) > PARTITIONS_AT_ONCE:
-        fencing_on = Fencing(session, iter(places))
-    if fencing_on is not None and (step := list(islice(fencing_on.places, PARTITIONS_AT_ONCE))):
-        sessions.fencing = fencing_on
-        return ControllerResult(fencing.leave_isr(controller, broker_id, step), False, reason, atomic=False)
-    return ControllerResult(fencing.fence(controller, broker_id), True, reason, atomic=False)
+    records, rest = fencing.fence(controller, broker_id).in_steps()
+    return ControllerResult(records, rest is None, f"broker {broker_id}: session timed out", atomic=False, rest=rest)
 
 
-def _state_records(controller: "ControllerContext", broker_id: int, state: BrokerState) -> list[RecordAt]:
+def _state_change(controller: "ControllerContext", broker_id: int, state: BrokerState) -> BrokerChange:
     if state.is_fenced:
         return fencing.fence(controller, broker_id)
     if state is BrokerState.UNFENCED:

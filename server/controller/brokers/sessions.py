@@ -1,11 +1,7 @@
 """Last contact of each broker. Soft state: not in the log, not in the image (Kafka's BrokerHeartbeatTracker)."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from mockraft.server.controller.image import TopicPartition
+from typing import NamedTuple
 
 _LONG_AGO_MS = -(1 << 62)
 
@@ -17,20 +13,11 @@ class Session(NamedTuple):
     broker_epoch: int
 
 
-class Fencing(NamedTuple):
-    """A broker that is being fenced, and the partitions that may still have it in their ISR."""
-
-    session: Session
-    places: Iterator["TopicPartition"]
-
-
 class Sessions:
     """Contact times in the order of contact, so that the stalest is first: each operation is O(1)."""
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self.fencing: Fencing | None = None
-        """The fencing of a broker with many partitions, between two of its steps."""
         self.timed_out = 0
         """Number of sessions that timed out."""
         # Plain tuples: a session is made for every heartbeat.

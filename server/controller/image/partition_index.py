@@ -4,7 +4,7 @@ Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationCont
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.serving import directory_ids
@@ -39,6 +39,11 @@ class Places:
         """Add a partition."""
         self._bits[topic_id] = self._bits.get(topic_id, 0) | 1 << partition_id
 
+    def add_all(self, places: Iterable[tuple[bytes, int]]) -> None:
+        """Add partitions."""
+        for topic_id, partition_id in places:
+            self.add(topic_id, partition_id)
+
     def discard(self, topic_id: bytes, partition_id: int) -> None:
         """Remove a partition, if present."""
         bits = self._bits.get(topic_id, 0) & ~(1 << partition_id)
@@ -49,12 +54,20 @@ class Places:
 
     def in_order(self) -> list[TopicPartition]:
         """Return all partitions, by topic id and index."""
-        return [
+        return list(self.now())
+
+    def now(self, other_than: "Places | None" = None) -> Iterator[TopicPartition]:
+        """Iterate in order over the partitions that are in it now, other than those of another set."""
+        bits = self._bits.copy()
+        if other_than is not None:
+            others = other_than._bits
+            bits = {topic_id: rest for topic_id, each in bits.items() if (rest := each & ~others.get(topic_id, 0))}
+        return (
             TopicPartition(topic_id, partition_id)
-            for topic_id in sorted(self._bits)
-            for partition_id, bit in enumerate(reversed(f"{self._bits[topic_id]:b}"))
+            for topic_id in sorted(bits)
+            for partition_id, bit in enumerate(reversed(f"{bits[topic_id]:b}"))
             if bit == "1"
-        ]
+        )
 
 
 class PartitionIndex:
@@ -76,6 +89,14 @@ class PartitionIndex:
         """Return partitions with the broker among their eligible leader replicas."""
         return _in_order(self._elr.get(broker_id))
 
+    def isr_of(self, broker_id: int) -> Places:
+        """Return the set of partitions with the broker in their ISR; it follows their changes."""
+        return self._isr[broker_id]
+
+    def elr_of(self, broker_id: int) -> Places:
+        """Return the set of partitions with the broker among their eligible leader replicas; it follows changes."""
+        return self._elr[broker_id]
+
     def led_by(self, broker_id: int) -> list[TopicPartition]:
         """Return partitions that the broker leads."""
         return _in_order(self._led.get(broker_id))
@@ -83,6 +104,10 @@ class PartitionIndex:
     def leaderless(self) -> list[TopicPartition]:
         """Return partitions without a leader."""
         return self.led_by(_NO_LEADER)
+
+    def without_leader(self) -> Places:
+        """Return the set of partitions without a leader; it follows their changes."""
+        return self._led[_NO_LEADER]
 
     def leads_any(self, broker_id: int) -> bool:
         """Return True if the broker leads a partition."""

@@ -90,8 +90,8 @@ def _keeps_its_epoch(partition: ControllersPartition, *arguments: Any) -> Contro
 _merge = ControllersPartition.merge
 
 
-def _fences_only(controller: Any, broker_id: int) -> list[Any]:
-    return fence(controller, broker_id)[-1:]
+def _fences_only(controller: Any, broker_id: int) -> Any:
+    return dataclasses.replace(fence(controller, broker_id), sets=())
 
 
 def _forgets_contact(sessions: Sessions, broker_id: int, broker_epoch: int, now_ms: int) -> None:

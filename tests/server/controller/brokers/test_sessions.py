@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.brokers import fencing, heartbeat
+from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.brokers.broker_state import BrokerState
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 
@@ -58,7 +60,7 @@ def lose(cluster: Cluster, *broker_ids: int) -> None:
 def test_a_broker_of_many_partitions_leaves_them_in_steps_between_which_others_are_answered(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
     cluster.start(1, 2)
     kept = cluster.create_topic("kept", *[[1, 2]] * 5)
     deleted = cluster.create_topic("deleted", *[[1, 2]] * 4)
@@ -83,7 +85,7 @@ def test_a_broker_of_many_partitions_leaves_them_in_steps_between_which_others_a
 def test_a_broker_that_registers_again_between_two_steps_is_not_fenced(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
     cluster.start(1, 2)
     cluster.create_topic("t", *[[1, 2]] * 5)
     lose(cluster, 1)
@@ -98,7 +100,7 @@ def test_a_broker_that_registers_again_between_two_steps_is_not_fenced(
 def test_two_stale_brokers_with_many_partitions_are_fenced_one_after_the_other(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", *[[1, 2]] * 5)
     lose(cluster, 1, 2)
@@ -106,6 +108,58 @@ def test_two_stale_brokers_with_many_partitions_are_fenced_one_after_the_other(
         assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms
         cluster.controller.tick(cluster.now_ms)
     assert {cluster.partition(topic_id, index).leader for index in range(5)} == {-1}
+
+
+def end_and_return(cluster: Cluster) -> None:
+    """Let broker 1 shut down, return, crash and return, with and without eligible leader replicas."""
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    for broker_id in (2, 3):
+        cluster.heartbeat(broker_id)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.controller.sessions.expire(1, cluster.broker(1).broker_epoch)
+    cluster.register(1, incarnation_id=bytes([9] * 16), previous_broker_epoch=cluster.broker(1).broker_epoch)
+    cluster.heartbeat(1)
+    cluster.fence(1)
+    cluster.heartbeat(1)
+    lose(cluster, 1)
+    while cluster.controller.steps:
+        cluster.controller.tick(cluster.now_ms)
+    cluster.register(1, incarnation_id=bytes([8] * 16))
+    cluster.heartbeat(1)
+
+
+@pytest.mark.parametrize("elr", [0, 1])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_steps_write_the_records_of_the_whole_change(monkeypatch: pytest.MonkeyPatch, at_once: int, elr: int) -> None:
+    written = []
+    for partitions_at_once in (1000, at_once):
+        monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", partitions_at_once)
+        cluster = Cluster(features={"eligible.leader.replicas.version": elr})
+        cluster.start(1, 2, 3)
+        cluster.create_topic("a", *[[1, 2, 3]] * 4, [2, 1], [1])
+        cluster.create_topic("b", *[[1]] * 5, [3, 1])
+        begin = cluster.log.end_offset
+        end_and_return(cluster)
+        since = [record_at for _, record_at in cluster.log.records(begin)]
+        written.append([record_at for record_at in since if not isinstance(record_at.record, NoOpRecord)])
+    assert written[0] == written[1]
+    assert len(written[0]) > 40
+
+
+def test_a_broker_that_comes_back_into_an_isr_between_two_steps_leaves_it_before_it_is_fenced(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    topic_id = cluster.create_topic("t", *[[1, 2]] * 5)
+    lose(cluster, 1)
+    assert cluster.partition(topic_id, 0).isr == (2,)
+    cluster.write(RecordAt(PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=[2, 1]), 0))
+    cluster.create_topic("new", [1, 2])
+    while cluster.controller.steps:
+        cluster.controller.tick(cluster.now_ms)
+    assert cluster.broker(1).fenced
+    assert cluster.controller.image.topics.index.in_isr(1) == []
 
 
 @pytest.mark.parametrize("removed", [1, 2])
