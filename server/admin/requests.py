@@ -30,6 +30,9 @@ PCAPNG = "application/vnd.tcpdump.pcap"
 STREAM_TURN_S = 0.1
 STREAM_EVENT_REQUESTS_MAX = 1_000
 STREAM_PING_S = 15.0
+MATCH_TURN = 1_000
+"""Number of requests that are compared with a match before the controller runs again: about 4 ms."""
+
 SEARCH_TURN = 25
 """Number of requests that are decoded before the controller runs again."""
 
@@ -75,6 +78,17 @@ def held(double: Double, test: Test | None = None, since: int | None = None, nod
     """Return the exchanges that are held, of one node or of all, oldest first."""
     found = [journal.find(test, since or 0) for journal in _journals(double, node)]
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
+
+
+async def matching(double: Double, match: Test, since: int) -> list[Exchange]:
+    """Return the exchanges that are held now and match, oldest first; in between the controller runs."""
+    found = []
+    for number, exchange in enumerate(held(double, since=since), 1):
+        if number % MATCH_TURN == 0:
+            await asyncio.sleep(0)
+        if match(exchange):
+            found.append(exchange)
+    return found
 
 
 def _journals(double: Double, node: int | None) -> list[Journal]:

@@ -12,7 +12,7 @@ from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.admin.request_models import ReceivedRequest
-from mockraft.server.admin.requests import held
+from mockraft.server.admin.requests import held, matching
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
 from mockraft.server.stubs.match import Match
@@ -100,14 +100,14 @@ class NearMisses(Model):
 @router.post("/v1/requests/count")
 async def count_requests(body: Wanted, double: TheDouble) -> Count:
     """Count the matching requests."""
-    return Count(count=len(held(double, body.read(), body.since)))
+    return Count(count=len(await matching(double, body.read(), body.since)))
 
 
 @router.post("/v1/requests/find", response_model=Found)
 async def find_requests(body: Find, double: TheDouble) -> Response:
     """Find the matching requests."""
-    found = held(double, body.read(), body.since)[-body.limit :]
-    return await _found(None, found, summary=body.summary)
+    found = await matching(double, body.read(), body.since)
+    return await _found(None, found[-body.limit :], summary=body.summary)
 
 
 @router.post("/v1/requests/verify")

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 from mockraft import Controller, Quorum
+from mockraft.server.admin import requests
 from mockraft.server.admin.requests import stream_requests
 from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange
+from mockraft.server.stubs.match import Match
 
 from ...waiting import until
 
@@ -190,6 +192,18 @@ async def test_requests_are_counted_and_found_by_a_match(http: httpx.AsyncClient
     assert (await http.post("/v1/requests/count", json=by_field)).json() == {"count": 1}
     found = (await http.post("/v1/requests/find", json={**by_field, "summary": False})).json()["requests"]
     assert [each["request"]["endpointType"] for each in found] == [2]
+
+
+async def test_other_requests_are_answered_while_a_match_is_counted(
+    controller: Controller, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MATCH_TURN", 2)
+    await ask("one")
+    await ask("two")
+    turns = list(requests.matching(controller.double, Match.from_json(CLUSTER), 0).__await__())
+    assert len(turns) == 2
+    found = await requests.matching(controller.double, Match.from_json(CLUSTER), 0)
+    assert [each.client_id for each in found] == ["one", "two"]
 
 
 async def test_a_match_or_numbers_that_make_no_sense_are_refused(http: httpx.AsyncClient) -> None:
