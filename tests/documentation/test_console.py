@@ -29,7 +29,7 @@ NOT_RUN = {
     "needs a Spark cluster": 1,
     "needs a broker with a SASL listener": 1,
     "needs a full disk": 1,
-    "takes minutes, in the clone": 2,
+    "takes minutes, in the clone": 3,
 }
 """Reasons for which blocks do not run, and how many blocks there are with each."""
 
