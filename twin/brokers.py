@@ -84,8 +84,9 @@ def _cordoned_value(image: Image, broker_id: int) -> str:
 def _continuing(drawn: BrokerConfig, registration: BrokerRegistration, cordoned_value: str) -> BrokerConfig:
     ids = registration.log_dirs
     cordoned_ids = registration.cordoned_log_dirs or ()
-    # The source's cordoned.log.dirs names its own paths.
-    paths = dict(zip(cordoned_ids, _listed(cordoned_value), strict=False))
+    # The source's cordoned.log.dirs names its own paths: first of those that are cordoned, then of what soon will be.
+    others = [each for each in ids if each not in cordoned_ids]
+    paths = dict(zip([*cordoned_ids, *others], _listed(cordoned_value), strict=False))
     log_dirs = tuple(
         DirectoryAt(paths.get(each, f"/twin/broker-{drawn.broker_id}/d{n}"), each) for n, each in enumerate(ids)
     )

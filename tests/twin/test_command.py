@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.twin import read_history
 
 from ..commands.cli import invoke, one_line, started
 from .directories import write_directory
@@ -124,6 +125,24 @@ def test_a_saved_plan_has_all_options_and_any_text(tmp_path: Path) -> None:
     assert found["STEPS"] == [{"lose_rack": 'it\'s "a"'}]
     assert '"session_timeout_ms": 4000' in written.read_text()
     assert callable(found["test_my_plan_v2"])
+
+
+def test_a_plan_becomes_a_junit_test(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plan, written = tmp_path / "plan.yaml", tmp_path / "src" / "test" / "java" / "org" / "example" / "RackTest.java"
+    plan.write_text('- lose_rack: \'\\u0041 """\'\n')
+    options = ("--from", CAPTURE, "--at", 100, "--all", "--session-timeout-ms", 4000, plan)
+    assert invoke("twin", "plan", *options, "--save-test", written).exit_code == 1
+    text = written.read_text()
+    assert text.startswith("package org.example;\n\nimport")
+    assert '"RackTest.checkpoint"), "--all", "--session-timeout-ms", "4000").assertSafe(' in text
+    assert r"""[{"lose_rack": "\\\\u0041 \\"\\"\\""}]""" in text
+    assert read_history(tmp_path / "src/test/resources/org/example/RackTest.checkpoint").moment().image.topics.by_name
+    beside = tmp_path / "RackTest.java"
+    invoke("twin", "plan", *options, "--save-test", beside)
+    assert (beside.read_text().startswith("import"), beside.with_suffix(".checkpoint").exists()) == (True, True)
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+    refused = invoke("twin", "plan", *options, "--save-test", tmp_path / "rack-test.java")
+    assert (refused.exit_code, "rack-test is no name for a class" in refused.stderr) == (2, True)
 
 
 def test_a_plan_needs_a_broker_that_ran(tmp_path: Path) -> None:

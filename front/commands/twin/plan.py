@@ -30,6 +30,7 @@ plan is safe.
   mockraft twin plan --from night.pcap --at 1200 plan.json --json
   mockraft twin plan --from controller-data plan.yaml --html plan.html
   mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
+  mockraft twin plan --from controller-data plan.yaml --save-test src/test/java/example/UpgradeTest.java
 
 \b
 plan.yaml, with every kind of step:
@@ -113,10 +114,10 @@ def plan(
         except ModuleNotFoundError as error:
             end_without("twin plan", error.name, "conformance")
     if save_test is not None:
-        with blaming("--save-test", OSError):
+        with blaming("--save-test", OSError, ValueError):
             written = write_test(save_test, history, at, steps, which, session_timeout_ms)
         typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
-        if not any(map(save_test.match, ("test_*.py", "*_test.py"))):
+        if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
             typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)
     if not outcome.is_safe:
         raise typer.Exit(ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""The pytest test that a plan becomes, with the state that it begins with in a file beside it."""
+"""The test that a plan becomes, for pytest or JUnit, with the state that it begins with in a file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,69 @@ def {name}() -> None:
 """
 
 
+_JUNIT = """\
+{package}import io.github.mockraft.TwinPlan;
+import org.junit.jupiter.api.Test;
+
+/** Written by {{@code mockraft twin plan}} from {about}. */
+class {name} {{
+    @Test
+    void thePlanIsSafe() throws Exception {{
+        TwinPlan.on({name}.class.getResource("{name}.checkpoint"){options}).assertSafe(\"""
+                {steps}
+                \""");
+    }}
+}}
+"""
+
+SESSION_TIMEOUT_MS = 9_000
+"""Default of `mockraft twin plan`."""
+
+_SOURCES, _RESOURCES = ("src", "test", "java"), ("src", "test", "resources")
+
+
+def _write_junit(
+    path: Path, history: History, at: str | None, steps: Sequence[Step], which: str, session_timeout_ms: int
+) -> list[Path]:
+    """Write a JUnit test; its state is a resource, in Maven's folder for them if the test is in that for sources."""
+    name, moment = path.stem, history.moment(at)
+    about = f"{json.dumps(str(history.source), ensure_ascii=False)[1:-1]}, {moment.point}"
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"{path.name}: {name} is no name for a class")
+    parts, package, state = path.absolute().parent.parts, "", path.with_suffix(".checkpoint")
+    starts = [n for n in range(len(parts)) if parts[n : n + 3] == _SOURCES]
+    if starts:
+        inside = parts[starts[-1] + 3 :]
+        package = f"package {'.'.join(inside)};\n\n" if inside else ""
+        state = Path(*parts[: starts[-1]], *_RESOURCES, *inside, state.name)
+    options = ["--all"] * (which == "all")
+    if session_timeout_ms != SESSION_TIMEOUT_MS:
+        options += ["--session-timeout-ms", str(session_timeout_ms)]
+    text = _JUNIT.format(
+        package=package,
+        # A backslash may begin a Unicode escape, even in a comment.
+        about=about.replace("\\", "/").replace("*/", "* /"),
+        name=name,
+        options="".join(f', "{each}"' for each in options),
+        steps=json.dumps([{each.kind: each.argument} for each in steps]).replace("\\", "\\\\"),
+    )
+    for each in (path, state):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
+    path.write_text(text)
+    state.chmod(path.stat().st_mode)
+    return [path, state]
+
+
 def write_test(
     path: Path, history: History, at: str | None, steps: Sequence[Step], which: str, session_timeout_ms: int
 ) -> list[Path]:
-    """Write a test that fails while the plan is not safe, and its state without secrets; return both paths. OSError."""
+    """Write a test that fails while the plan is not safe, and its state without secrets; return both paths. OSError.
+
+    A `.java` file is a JUnit test; ValueError if no class can have its name.
+    """
+    if path.suffix == ".java":
+        return _write_junit(path, history, at, steps, which, session_timeout_ms)
     moment = history.moment(at)
     state = path.with_suffix(".checkpoint")
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)

@@ -11,11 +11,15 @@ import java.util.regex.Pattern;
 
 /** A mockraft process; it ends with this one, because it watches its standard input. */
 record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
+    /** The command and its first arguments: the environment's MOCKRAFT, if it is set. */
+    static final List<String> COMMAND =
+            List.of(System.getenv().getOrDefault("MOCKRAFT", "mockraft").split(" "));
+
     private static final Pattern READY = Pattern.compile("mockraft ready bootstrap=\\S+ .*admin=(\\S+).*");
     private static final long STOP_TIMEOUT_S = 20;
 
     static MockraftProcess start(String... options) throws IOException {
-        List<String> command = new ArrayList<>(List.of(System.getenv().getOrDefault("MOCKRAFT", "mockraft").split(" ")));
+        List<String> command = new ArrayList<>(COMMAND);
         command.addAll(List.of("serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"));
         command.addAll(List.of(options));
         Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
