@@ -28,6 +28,10 @@ PACKAGES_py313 := cc:gcc $(PACKAGES_units)
 PACKAGES_py314 := cc:gcc $(PACKAGES_units)
 PACKAGES_speed := cc:gcc java:openjdk-17-jdk-headless mvn:maven $(PACKAGES_units)
 PACKAGES_dist := cc:gcc
+PACKAGES_spark40 := java:openjdk-17-jdk-headless
+PACKAGES_spark41 := $(PACKAGES_spark40)
+PACKAGES_spark42 := $(PACKAGES_spark40)
+PACKAGES_spark43 := $(PACKAGES_spark40)
 PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
 PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
 comma := ,
@@ -68,8 +72,8 @@ test: .venv/ready  ## all tests: lint, types, generated code, units on each Pyth
 	@.ci/packages $(PACKAGES) || test -z "$(CI)"
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
-soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, and artefacts built twice (over two hours)
-	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,speed,dist
+soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, each PySpark, artefacts built twice (three hours)
+	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,speed,dist,spark40,spark41,spark42,spark43
 
 check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
 	@.venv/bin/ruff check .

@@ -47,8 +47,13 @@ def write_json(command: str, path: Path | None, tree: object) -> None:
     if path == Path("-"):
         typer.echo(text)
         return
+    write_file(command, path, f"{text}\n".encode(errors="backslashreplace"))
+
+
+def write_file(command: str, path: Path, content: bytes) -> None:
+    """Write a private file; one that cannot be written is exit code 2."""
     try:
-        write_private(path, f"{text}\n".encode(errors="backslashreplace"))
+        write_private(path, content)
     except OSError as error:
         end(command, f"cannot write {path}: {error.strerror}", ExitCode.USAGE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -19,6 +20,7 @@ from mockraft.spark_replay.regression.send_order import Survey
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
+WHEEL = ".whl"
 _READY = re.compile(r"^mockraft ready bootstrap=(\S+):(\d+)", re.MULTILINE)
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
 
@@ -47,7 +49,7 @@ class FreshProcess:
     """A process for each session: an empty controller with the captured one's node id, release and features.
 
     `command` starts it, prints mockraft's ready line and accepts `--node-id`, `--release` and `--metadata-version`. A
-    `version` of mockraft, if given, is installed first on the machine that runs the process.
+    `version` of mockraft, or the path of a wheel, is installed first on the machine that runs the process.
     """
 
     is_shared = False
@@ -58,8 +60,10 @@ class FreshProcess:
 
     @property
     def name(self) -> str:
-        """`mockraft` or `mockraft==VERSION`."""
-        return "mockraft" if self.version is None else f"mockraft=={self.version}"
+        """`mockraft`, `mockraft==VERSION` or a wheel's file name."""
+        if self.version is None:
+            return "mockraft"
+        return Path(self.version).name if self.version.endswith(WHEEL) else f"mockraft=={self.version}"
 
     @contextmanager
     def open(self, known: Survey) -> Iterator[tuple[str, int]]:
@@ -111,11 +115,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def install(version: str, folder: Path | None = None) -> Path:
-    """Return the Python of an environment with mockraft `version`, created by pip if needed. Raises TargetError."""
-    if not _VERSION.fullmatch(version):
-        raise TargetError(f"{version!r} is not a version; use mockraft==1.2")
+    """Return the Python of an environment with a version of mockraft, or a wheel, created by pip if needed.
+
+    Raises TargetError.
+    """
+    name, requirement = _to_install(version)
     folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft" / "versions"
-    home = folder / version
+    home = folder / name
     python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if (home / "installed").exists():
         return python
@@ -123,10 +129,25 @@ def install(version: str, folder: Path | None = None) -> Path:
     has_pip = importlib.util.find_spec("pip") is not None
     venv.create(home, with_pip=not has_pip, clear=True)
     pip = [sys.executable, "-m", "pip", "--python", str(python)] if has_pip else [str(python), "-m", "pip"]
-    command = [*pip, "install", "--quiet", "--disable-pip-version-check", f"mockraft=={version}"]
+    command = [*pip, "install", "--quiet", "--disable-pip-version-check", requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")] or ["no output of pip"]
-        raise TargetError(f"cannot install mockraft=={version}: {errors[-1]}; use --target-python")
+        raise TargetError(f"cannot install {requirement}: {errors[-1]}; use --target-python")
     (home / "installed").touch()
     return python
+
+
+def _to_install(version: str) -> tuple[str, str]:
+    """Return a name for the environment, and what pip installs into it. Raises TargetError."""
+    if not version.endswith(WHEEL):
+        if not _VERSION.fullmatch(version):
+            raise TargetError(f"{version!r} is not a version; use mockraft==1.2, or the path of a wheel")
+        return version, f"mockraft=={version}"
+    wheel = Path(version)
+    try:
+        content = wheel.read_bytes()
+    except OSError as error:
+        raise TargetError(f"cannot read {version}: {error.strerror}") from None
+    # A wheel that is built again has the same name.
+    return f"{wheel.stem}-{hashlib.sha256(content).hexdigest()[:12]}", str(wheel)

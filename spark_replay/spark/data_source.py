@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import captures, loaded_paths
@@ -14,6 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
@@ -58,13 +62,7 @@ class KafkaPcapSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader of current and future files. Raises OptionError, NoCaptureError, PySparkTooOldError."""
-        try:
-            from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
-        except ImportError:
-            raise PySparkTooOldError(
-                f"streams of captures need PySpark 4.2 or later, and this is {pyspark_version}; spark.read works"
-            ) from None
-        return CaptureStreamReader(loaded_paths(self.options), self._options())
+        return stream_reader()(loaded_paths(self.options), self._options())
 
     def _options(self) -> SourceOptions:
         return SourceOptions.read(self.options, levels=self.levels)
@@ -96,6 +94,17 @@ class CaptureReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_splits(partition.value, self._options, self.predicates)
+
+
+def stream_reader() -> type[CaptureStreamReader]:
+    """Return the reader of streams. Raises PySparkTooOldError."""
+    try:
+        from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
+    except ImportError:
+        raise PySparkTooOldError(
+            f"streams of captures need PySpark 4.2 or later, and this is {pyspark_version}; spark.read works"
+        ) from None
+    return CaptureStreamReader
 
 
 def _filtering_reader() -> type[CaptureReader]:

@@ -37,6 +37,11 @@ OPEN_BYTES = 4 << 20
 """The cost of opening a file, in bytes read: as much as Spark assumes (spark.sql.files.openCostInBytes)."""
 PLANNED_AT_ONCE = 32
 
+
+class UnsortedRunsError(RuntimeError):
+    """Raised if runs come in another order than Spark was asked for: their connections would lose frames silently."""
+
+
 _BYTES = {"packets": "payload", "frames": "frame"}
 _ENDS = {"runs": ("client", "server"), "packets": ("src", "dst"), "frames": ("client",)}
 _PORTS = ("client_port", "server_port", "sport", "dport")
@@ -173,6 +178,24 @@ def kept_rows(batch: pa.RecordBatch, options: SourceOptions, predicates: Sequenc
         empty = pa.nulls(batch.num_rows, pa.binary())
         batch = batch.set_column(batch.schema.get_field_index(name), name, empty)
     return batch
+
+
+def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of runs whose rows are sorted by connection and time. Raises UnsortedRunsError."""
+    last = pa.RecordBatch.from_pydict({"conn_id": [-(1 << 63)], "first_ts_ns": [-(1 << 63)]})
+    for batch in batches:
+        connections, times = (
+            np.concatenate([last[name].to_numpy()[-1:], batch[name].to_numpy()]) for name in ("conn_id", "first_ts_ns")
+        )
+        later = connections[1:] > connections[:-1]
+        if not np.all(later | ((connections[1:] == connections[:-1]) & (times[1:] >= times[:-1]))):
+            raise UnsortedRunsError(
+                "this engine ignores sortWithinPartitions before mapInArrow, as Sail does, and connections cannot be "
+                "followed on it; the source kafka_frames and read_frames can be used"
+            )
+        if batch.num_rows:
+            last = batch
+        yield batch
 
 
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from typing import NamedTuple
 
@@ -75,7 +76,10 @@ def replay(exchanges: DataFrame, run: Run, coordinator: CoordinatorClient | None
     `coordinator` is the driver's (`ReplayCoordinator`); raises ValueError for a shared target without one.
     """
     if run.target.is_shared and coordinator is None:
-        raise ValueError("sessions that share a controller need a ReplayCoordinator")
+        raise ValueError(
+            "sessions that share a controller need a ReplayCoordinator, which is in Spark's driver: over Spark Connect "
+            "replay to new controllers (mockraft)"
+        )
     sessions = with_sessions(exchanges)
     spread = sessions.coalesce(1) if run.target.is_shared else sessions.repartition("session")
     ordered = spread.sortWithinPartitions("session", "request_ts_ns", *_CONNECTION, "request_frame_no")
@@ -108,10 +112,9 @@ def write_replay(
     kept = exchanges.persist(StorageLevel.DISK_ONLY)
     folder = Location.parse(out)
     both = str(folder / "replayed")
-    host = spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
     try:
-        with ReplayCoordinator(host, on_progress) as driver:
-            write_dataframe(replay(kept, run, driver.client), REPLAYED, both)
+        with _coordinating(spark, on_progress) as client:
+            write_dataframe(replay(kept, run, client), REPLAYED, both)
     finally:
         kept.unpersist()
     found = read_dataframe(spark, both, REPLAYED)
@@ -120,6 +123,17 @@ def write_replay(
     write_dataframe(diffs, DIFFS, str(folder / "diffs"))
     delete_folder(Location.parse(both))
     return read_replay(spark, out)
+
+
+@contextmanager
+def _coordinating(spark: SparkSession, on_progress: Callable[[int, int], None]) -> Iterator[CoordinatorClient | None]:
+    """Yield the workers' connection to the driver; None over Spark Connect, whose workers may not reach the client."""
+    context = getattr(spark, "sparkContext", None)
+    if context is None:
+        yield None
+        return
+    with ReplayCoordinator(context.getConf().get("spark.driver.host", "127.0.0.1"), on_progress) as driver:
+        yield driver.client
 
 
 def read_replay(spark: SparkSession, out: str) -> Tables:

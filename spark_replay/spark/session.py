@@ -13,6 +13,8 @@ from mockraft.spark_replay.spark.quiet_start import start_quietly
 from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
+CONNECT = "sc://"
+"""The scheme of a Spark Connect server."""
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -40,7 +42,12 @@ class JavaMissingError(RuntimeError):
 def start_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, *, name: str = "mockraft"
 ) -> SparkSession:
-    """Start a session on `master` with our sources; `settings` override `SETTINGS`. Raises JavaMissingError."""
+    """Start a session on `master` with our sources; `settings` override `SETTINGS`. Raises JavaMissingError.
+
+    `sc://host:15002` is a session of a Spark Connect server, which needs mockraft in its own Python.
+    """
+    if master.startswith(CONNECT):
+        return _connect(master, SETTINGS | dict(settings or {}))
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise JavaMissingError("Spark needs Java 17 or later: there is no java on the PATH and JAVA_HOME is not set")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -57,6 +64,16 @@ def start_session(
     for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def _connect(url: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session of a server, whose other settings are its own."""
+    session = SparkSession.builder.remote(url).getOrCreate()
+    for key, value in settings.items():
+        if key.startswith("spark.sql."):
+            session.conf.set(key, value)
     register(session)
     return session
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
-from mockraft.spark_replay.spark.data_source import register
+from mockraft.spark_replay.spark.data_source import register, stream_reader
 from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, waiting
 from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
-from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
+from mockraft.spark_replay.spark.partition_reading import checked_order, kept_rows, new_reassembler
 from mockraft.spark_replay.spark.run_exchange import SplitRuns
 from mockraft.spark_replay.spark.split_tasks import in_order, planned_tasks
 from mockraft.spark_replay.spark.worker_table import WorkerTable
@@ -56,7 +56,7 @@ def stream_frames(spark: SparkSession, path: Paths, *, buckets: int = BUCKETS, *
 
     The frames are those of `frames` on the same files, each once it is known whether it has a partner; those that still
     wait are in the checkpoint, see `waiting_frames`. Open connections are kept in `buckets`, whose number belongs to
-    the checkpoint. Raises OptionError.
+    the checkpoint. Raises OptionError, PySparkTooOldError.
     """
     return _followed(spark, path, "frames", buckets, options)
 
@@ -252,7 +252,7 @@ def _forwarded(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     reassembler = new_reassembler(options, sorted_by_connection=True)
-    for runs in batches:
+    for runs in checked_order(batches):
         for batch in reassembler.receive(runs):
             yield kept_rows(batch, options)
         reassembler.take_events()
@@ -263,7 +263,7 @@ def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -
 def _events_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     of_connections = replace(options, api_keys=(), include_bytes=True)
     reassembler = new_reassembler(of_connections, sorted_by_connection=True)
-    for runs in batches:
+    for runs in checked_order(batches):
         for _ in reassembler.receive(runs):
             pass
         yield kept_rows(reassembler.take_events(), of_connections)
@@ -292,6 +292,8 @@ def _load(
     spark: SparkSession, path: Paths, level: str, options: dict[str, str], *, is_stream: bool = False
 ) -> DataFrame:
     register(spark)
+    if is_stream:
+        stream_reader()  # an error here, not in the query
     given = {name: value for name, value in options.items() if name.lower() not in _OF_FRAMES}
     reader = spark.readStream if is_stream else spark.read
     source = reader.format("kafka_pcap").options(**given).option("level", level)

@@ -118,7 +118,8 @@ def read_dataframe(spark: SparkSession, folder: str | PathLike[str], schema: pa.
     location = Location.parse(folder)
     if location.is_remote:
         return stored_table(spark, folder, schema).dataframe()
-    return spark.read.schema(to_spark_schema(schema)).parquet(location.path)
+    # The driver may run in another folder (Spark Connect).
+    return spark.read.schema(to_spark_schema(schema)).parquet(os.path.abspath(location.path))
 
 
 def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> WorkerTable:
@@ -132,9 +133,17 @@ def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Sc
     location = Location.parse(folder)
     location = location if location.is_remote else location._replace(path=os.path.abspath(location.path))
     groups = [(str(file), group) for file in table_files(location) for group in range(_row_groups(file))]
-    tasks = max(2 * spark.sparkContext.defaultParallelism, -(-len(groups) // GROUPS_MAX))
+    tasks = max(_two_per_core(spark), -(-len(groups) // GROUPS_MAX))
     numbers = spark.range(0, len(groups), numPartitions=max(min(tasks, len(groups)), 1))
     return WorkerTable(numbers, partial(_stored_groups, groups, schema.names), schema)
+
+
+def _two_per_core(spark: SparkSession) -> int:
+    context = getattr(spark, "sparkContext", None)
+    if context is not None:
+        return 2 * int(context.defaultParallelism)
+    # Spark Connect does not show the cores.
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _row_groups(file: Location) -> int:

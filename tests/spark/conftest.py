@@ -3,10 +3,12 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.releases.specs import sort_key
 from typer.testing import Result
 
 from ..commands.cli import invoke
@@ -24,6 +26,29 @@ QUICK = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if find_spec("pyspark") is not None:
+        from pyspark import __version__ as installed
+
+        if is_older(installed, "4.2"):  # it leaves its sockets to the garbage collector
+            config.addinivalue_line("filterwarnings", "default::pytest.PytestUnraisableExceptionWarning")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the installed PySpark does not have; that it refuses so is tested in test_old_pyspark.py."""
+    if find_spec("pyspark") is None:
+        return
+    from pyspark import __version__ as installed
+
+    left = [item for item in items for mark in item.iter_markers("needs_pyspark") if is_older(installed, mark.args[0])]
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=left)
+
+
+def is_older(installed: str, wanted: str) -> bool:
+    return sort_key(installed) < sort_key(wanted)
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ def test_each_request_is_a_row_with_its_answer(calls: Any) -> None:
     assert calls.selectExpr("count(*)", "count(response)").collect() == [(866, 860)]
 
 
+@pytest.mark.needs_pyspark("4.1")
 def test_documented_query_results_are_correct(spark: Any, calls: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for query, _ in QUERIES:

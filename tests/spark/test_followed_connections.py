@@ -37,6 +37,7 @@ def driver(folder: Path, out: Path, end: str) -> int:
     return subprocess.run(command, start_new_session=True, check=False, capture_output=True).returncode
 
 
+@pytest.mark.needs_pyspark("4.2")
 def test_driver_killed_in_a_batch_loses_and_repeats_nothing(tmp_path: Path, controller_capture: str) -> None:
     files = ring(controller_capture, tmp_path / "ring", 3)
     assert driver(tmp_path / "ring", tmp_path, "dies") == -signal.SIGKILL

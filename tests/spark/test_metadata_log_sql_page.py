@@ -28,6 +28,7 @@ def session(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPa
     return spark
 
 
+@pytest.mark.needs_pyspark("4.1")
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_documented_query_results_are_correct(session: Any, capsys: pytest.CaptureFixture[str], number: int) -> None:
     query, answer = QUERIES[number]

@@ -85,6 +85,7 @@ def test_a_job_reads_a_capture_once(spark: Any, s3: S3Server, controller_capture
     assert sum(each.size for each in s3.gets("run.pcap.gz")) <= READ_MAX * len(packed)
 
 
+@pytest.mark.needs_pyspark("4.2")
 def test_a_prefix_is_streamed_each_object_once(
     spark: Any, s3: S3Server, controller_capture: str, brokers_capture: str, tmp_path: Path
 ) -> None:

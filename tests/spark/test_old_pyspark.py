@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ def data_source(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The sources as PySpark 4.0 imports them: it has neither filters nor streams with limits."""
     from pyspark.sql import datasource
 
-    monkeypatch.delattr(datasource, "Filter")
+    monkeypatch.delattr(datasource, "Filter", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     for name in ("stream_reader", "filtering_reader"):
         monkeypatch.delitem(sys.modules, f"{CAPTURES}.{name}", raising=False)
@@ -41,3 +42,12 @@ def test_streams_and_filters_are_refused_in_one_line(data_source: ModuleType, co
         source.streamReader(source.schema())
     with pytest.raises(data_source.OptionError, match=r"^option pushFilters: needs PySpark 4\.1 or later, .* 4\.0\.1$"):
         source.reader(source.schema())
+
+
+def test_followed_stream_is_refused_when_it_is_made(
+    data_source: ModuleType, spark: Any, controller_capture: str
+) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    with pytest.raises(data_source.PySparkTooOldError, match=r"^streams of captures need PySpark 4\.2"):
+        tables.stream_frames(spark, controller_capture)

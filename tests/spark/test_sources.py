@@ -122,6 +122,7 @@ def test_tables_without_a_frame_have_their_columns(spark: Any, controller_captur
         assert (found.num_rows, found.schema) == (0, schema)
 
 
+@pytest.mark.needs_pyspark("4.1")
 def test_filter_is_pushed_down_without_changing_rows(spark: Any, controller_capture: str, alone: Any) -> None:
     def loaded(source: str, level: str) -> Any:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

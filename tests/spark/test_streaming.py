@@ -12,7 +12,7 @@ from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError
 from mockraft.spark_replay.spark.options import SourceOptions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.needs_pyspark("4.2")]
 
 FRAMES = {"controller": 1726, "brokers": 931}
 

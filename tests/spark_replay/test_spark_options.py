@@ -12,6 +12,7 @@ import pytest
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, SourceOptions
+from mockraft.spark_replay.spark.partition_reading import UnsortedRunsError, checked_order
 from mockraft.wire import codec_path
 
 
@@ -238,3 +239,17 @@ def test_every_option_is_there_with_its_default_and_every_level() -> None:
         else:
             assert not field.default
     assert [row[0].split("`")[1] for row in rows_below("Sources and levels")] == list(LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("connections", "is_sorted"),
+    [([[1, 1], [], [2]], True), ([[1, 2, 1]], False), ([[2], [1]], False), ([[-5, -5], [-5, 3]], True)],
+)
+def test_runs_in_another_order_are_an_error_and_no_loss(connections: list[list[int]], is_sorted: bool) -> None:
+    batches = [pa.record_batch({"conn_id": pa.array(each, pa.int64())}) for each in connections]
+    batches = [each.append_column("first_ts_ns", pa.array([7] * each.num_rows, pa.int64())) for each in batches]
+    if is_sorted:
+        assert [*checked_order(batches)] == batches
+    else:
+        with pytest.raises(UnsortedRunsError, match="ignores sortWithinPartitions"):
+            [*checked_order(batches)]

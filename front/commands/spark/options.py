@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,9 @@ class SparkOptions:
     more: list[str] | None = option(
         None, "--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."
     )
-    master: str = option("local[*]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
+    master: str = option(
+        "local[*]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, sc://host:15002, …"
+    )
     conf: list[str] | None = option(
         None, metavar="NAME=VALUE", help="A Spark setting (spark.driver.memory=8g); repeatable."
     )
@@ -58,7 +61,11 @@ class SparkOptions:
         from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
 
         with blaming("--captures", NoCaptureError):
-            return capture_paths(self.captures)
+            found = capture_paths(self.captures)
+        if self.master.startswith("local"):
+            return found
+        # The processes of a cluster run in folders of their own.
+        return [path if "://" in path else os.path.abspath(path) for path in found]
 
     def no_kafka(self, files: Sequence[str]) -> str:
         """Return a message for captures without any frame."""
@@ -145,7 +152,8 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):
-                spark.sparkContext.setLogLevel("OFF")  # running tasks log errors when the session ends
+                if (context := getattr(spark, "sparkContext", None)) is not None:
+                    context.setLogLevel("OFF")  # running tasks log errors when the session ends
                 spark.stop()
         logging.disable(logging.NOTSET)
 

@@ -61,7 +61,8 @@ class TaskProgress:
         """Follow the session's stages until the block ends."""
         ended = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(spark, ended), daemon=True)
-        if self._console.is_terminal:
+        # Spark Connect has no tracker of stages.
+        if self._console.is_terminal and hasattr(spark, "sparkContext"):
             watcher.start()
         try:
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import uuid
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
-from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_json
+from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_file, write_json
 from mockraft.commands.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _print_rules(wanted: bool) -> None:
 class ReplayOptions(SparkOptions):
     """Options of `mockraft spark replay`."""
 
-    target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]", help="Target of the requests.")
+    target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]|WHEEL", help="Target of the requests.")
     baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
     order: str = option("causal", help="connection, causal or paced (see docs/how-to/captures/spark-replay.md).")
     speed: float = option(1.0, min=1e-6, help="With --order paced: a multiple of the capture's pace.")
@@ -79,9 +80,12 @@ class ReplayOptions(SparkOptions):
         None, metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    junit_file: Path | None = option(None, "--junit", help="Write a JUnit file with a test case for each API.")
     html: str | None = option(None, "--html", metavar="FILE", help="Write the report as an HTML page.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
-    master: str = option("local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
+    master: str = option(
+        "local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, sc://host:15002, …"
+    )
 
 
 def register(app: typer.Typer) -> None:
@@ -91,6 +95,7 @@ def register(app: typer.Typer) -> None:
 
 def replay(options: ReplayOptions) -> None:
     """Replay; see ABOUT."""
+    from mockraft.spark_replay.regression.junit import as_junit
     from mockraft.spark_replay.regression.replay import Options
     from mockraft.spark_replay.regression.send_order import ORDERS
     from mockraft.spark_replay.regression.session_replay import Run
@@ -112,7 +117,12 @@ def replay(options: ReplayOptions) -> None:
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark.session import CONNECT
 
+    targets = [each.target for each in (run, earlier) if isinstance(each, Run)]
+    if options.master.startswith(CONNECT) and any(target.is_shared for target in targets):
+        why = "a running controller cannot be the target over Spark Connect; mockraft and mockraft==VERSION can"
+        raise typer.BadParameter(why, param_hint="--target")
     source, files = options.source(), options.files()
     if out is not None:
         folder_of_out = location_of(out)
@@ -130,6 +140,8 @@ def replay(options: ReplayOptions) -> None:
     if not found["apis"] and not found["leftOut"]:
         raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
     write_json("spark replay", options.json_file, found)
+    if options.junit_file is not None:
+        write_file("spark replay", options.junit_file, as_junit(found))
     if options.json_file != Path("-"):
         _show(found)
     if found["different"]:
@@ -151,10 +163,11 @@ def rules_of(path: Path | None) -> Rules:
 
 
 def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
-    """Parse `HOST:PORT`, `mockraft` or `mockraft==VERSION`, which is installed if needed."""
-    from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
+    """Parse `HOST:PORT`, `mockraft`, and `mockraft==VERSION` or a wheel, which are installed if needed."""
+    from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
 
-    name, equals, version = text.partition("==")
+    is_wheel = text.endswith(WHEEL)
+    name, equals, version = ("mockraft", "==", os.path.abspath(text)) if is_wheel else text.partition("==")
     if name != "mockraft":
         return Endpoint(*host_and_port(text, flag))
     if equals and python is None:

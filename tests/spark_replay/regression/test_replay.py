@@ -2,7 +2,9 @@
 
 import json
 import socket
+import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
 from mockraft.spark_replay.regression.coordinator import AlreadySentError, ReplayCoordinator
 from mockraft.spark_replay.regression.diff import CHANGED, Difference
+from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.send_order import PACED, Step, steps, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
@@ -254,6 +257,45 @@ def test_a_version_that_is_installed_is_not_installed_again(tmp_path: Path) -> N
     (tmp_path / "1.2").mkdir()
     (tmp_path / "1.2" / "installed").touch()
     assert install("1.2", tmp_path).parent.parent == tmp_path / "1.2"
+
+
+def test_wheels_of_one_name_are_installed_by_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "mockraft-9.9-py3-none-any.whl"
+    with pytest.raises(TargetError, match=r"cannot read .*9\.9-py3-none-any\.whl: No such file"):
+        install(str(wheel), tmp_path)
+    asked: list[str] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command[-1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr("mockraft.spark_replay.regression.targets.subprocess.run", run)
+    monkeypatch.setattr("mockraft.spark_replay.regression.targets.venv.create", lambda home, **_: home.mkdir())
+    homes = []
+    for content in (b"one", b"two", b"one"):
+        wheel.write_bytes(content)
+        homes.append(install(str(wheel), tmp_path).parent.parent.name)
+    assert homes[0] == homes[2] != homes[1]
+    assert asked == [str(wheel), str(wheel)]
+    assert FreshProcess(["python"], version=str(wheel)).name == wheel.name
+
+
+def test_junit_has_a_case_for_each_api_and_fails_by_differences_that_count() -> None:
+    finding = {
+        "api": "Fetch",
+        "path": "errorCode",
+        "kind": "changed",
+        "expected": 0,
+        "actual": "\x00",
+        "count": 2,
+        "first": {"session": "s", "exchange": 7},
+    }
+    apis = [{"api": "Fetch", "sent": 9}, {"api": "BrokerHeartbeat", "sent": 4}]
+    suite = ET.fromstring(as_junit({"target": "mockraft==1.2", "apis": apis, "differences": [finding]}))
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    (failure,) = suite.iter("failure")
+    assert failure.get("message") == "2 differences in 9 responses"
+    assert failure.text == 'errorCode changed 2x: captured 0, live "\\u0000" (first #7 of s)'
 
 
 def facts(port: int, cluster_id: str | None, first_ns: int, last_ns: int) -> ConnectionFacts:

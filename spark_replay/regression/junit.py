@@ -1,0 +1,43 @@
+"""The report of a replay as JUnit XML for CI systems: one test case for each API."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_junit(found: Mapping[str, Any]) -> bytes:
+    """Return the XML of the JSON report of `mockraft spark replay`. An API fails by its differences that count."""
+    failing = {each["api"] for each in found["differences"]}
+    suite = ET.Element(
+        "testsuite",
+        name=f"replay to {found['target']}",
+        tests=str(len(found["apis"])),
+        failures=str(sum(each["api"] in failing for each in found["apis"])),
+    )
+    for api in found["apis"]:
+        case = ET.SubElement(suite, "testcase", name=api["api"], classname="mockraft.replay")
+        of_api = [each for each in found["differences"] if each["api"] == api["api"]]
+        if of_api:
+            count = sum(each["count"] for each in of_api)
+            failure = ET.SubElement(case, "failure", message=f"{count} differences in {api['sent']} responses")
+            failure.text = _lines(of_api)
+    ET.indent(suite)
+    content: bytes = ET.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return content
+
+
+def _lines(differences: Sequence[Mapping[str, Any]]) -> str:
+    lines = []
+    for each in differences:
+        captured, live = (json.dumps(each[name]) for name in ("expected", "actual"))
+        first = f"#{each['first']['exchange']} of {each['first']['session']}"
+        lines.append(
+            f"{each['path']} {each['kind']} {each['count']}x: captured {captured}, live {live} (first {first})"
+        )
+    return _NO_XML.sub("\ufffd", "\n".join(lines))
