@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from os import PathLike
 
@@ -11,7 +12,8 @@ from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, F
 from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.coverage import COUNTED, Coverage, coverage
 from mockraft.spark_replay.spark.data_source import to_spark_schema
-from mockraft.spark_replay.spark.worker_table import WorkerTable, read_dataframe, stored_table, write_dataframe
+from mockraft.spark_replay.spark.lake_columns import rows_of_day
+from mockraft.spark_replay.spark.worker_table import WorkerTable, of_dataframe, read_dataframe, stored_table
 from mockraft.spark_replay.storage import Location
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,6 +37,7 @@ def write_tables(
     show_secrets: bool = False,
     record_bytes_max: int | None = None,
     partitions: int | None = None,
+    day: date | None = None,
     options: Mapping[str, object] | None = None,
     on_table: Callable[[str], None] = lambda name: None,
 ) -> dict[str, int]:
@@ -43,6 +46,7 @@ def write_tables(
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. For each API of `typed`
     there is a table `messages_Fetch` with typed columns. Secrets are hidden, in the bytes too, unless `show_secrets`.
+    With `day` only its rows are written, as Parquet, with the column decoder_version.
     Raises what the source raises, from Spark's job, and OptionError.
     """
     given = dict(options or {})
@@ -65,7 +69,8 @@ def write_tables(
         "frames": reassembled,
         "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies, show_secrets=show_secrets),
         "exchanges": lambda: tables.exchanges(
-            read_table(spark, written, file_format) if "frames" in only else reassembled().dataframe()
+            # What one day's frames lack is the response to a request just before midnight.
+            read_table(spark, written, file_format) if "frames" in only and not day else reassembled().dataframe()
         ),
         "records": lambda: tables.records_table(
             captured(), show_secrets=show_secrets, record_bytes_max=record_bytes_max
@@ -79,7 +84,7 @@ def write_tables(
     rows = {}
     for name in (*(name for name in CHOICES if name in only), *map(typed_name, typed)):
         on_table(name)
-        rows[name] = _write(makers[name](), folder / name, file_format)
+        rows[name] = _write(makers[name](), folder / name, file_format, day)
     return rows
 
 
@@ -92,10 +97,10 @@ def _typed(frames: Callable[[], WorkerTable | DataFrame], api: str, show_secrets
     return tables.typed_messages_table(frames(), api, show_secrets=show_secrets)
 
 
-def _write(table: WorkerTable | DataFrame, out: Location, file_format: str) -> int:
+def _write(table: WorkerTable | DataFrame, out: Location, file_format: str, day: date | None) -> int:
     if file_format == "parquet":
-        is_made_here = isinstance(table, WorkerTable)
-        return table.write_parquet(str(out)) if is_made_here else write_dataframe(table, SCHEMAS[out.name], str(out))
+        made = table if isinstance(table, WorkerTable) else of_dataframe(table, SCHEMAS[out.name])
+        return (made if day is None else rows_of_day(made, day)).write_parquet(str(out))
     rows = table.dataframe() if isinstance(table, WorkerTable) else table
     rows.write.mode("overwrite").format(file_format).save(out.path)
     count: int = rows.sparkSession.read.schema(rows.schema).format(file_format).load(out.path).count()

@@ -108,9 +108,14 @@ class WorkerTable(NamedTuple):
         return tasks, partial(_chained, read, self.make)
 
 
+def of_dataframe(rows: DataFrame, schema: pa.Schema) -> WorkerTable:
+    """Return the rows of Spark's own work, to be written like a worker's; `schema` has their columns."""
+    return WorkerTable(rows, partial(_cast, schema), schema)
+
+
 def write_dataframe(rows: DataFrame, schema: pa.Schema, out: str | PathLike[str]) -> int:
     """Write the rows of Spark's own work like `WorkerTable.write_parquet`; `schema` has their columns."""
-    return WorkerTable(rows, partial(_cast, schema), schema).write_parquet(out)
+    return of_dataframe(rows, schema).write_parquet(out)
 
 
 def read_dataframe(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> DataFrame:

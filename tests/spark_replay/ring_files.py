@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from struct import unpack_from
+from struct import pack_into, unpack_from
 
 
 def ring_files(source: Path, folder: Path, count: int) -> list[Path]:
@@ -26,5 +26,20 @@ def damaged(source: Path, target: Path, at: int, size: int) -> Path:
     """`source` with `size` bytes at `at` that can be no record's header."""
     data = bytearray(source.read_bytes())
     data[at : at + size] = b"\xff" * size
+    target.write_bytes(data)
+    return target
+
+
+def a_day_later(source: Path, target: Path) -> Path:
+    """`source` (little-endian, Ethernet, IPv4) with each packet a day later, between other ports of the clients."""
+    data, at = bytearray(source.read_bytes()), 24
+    while at < len(data):
+        seconds, _, size = unpack_from("<III", data, at)
+        pack_into("<I", data, at, seconds + 86_400)
+        tcp = at + 16 + 14 + 4 * (data[at + 16 + 14] & 0xF)
+        for end in (tcp, tcp + 2):
+            (port,) = unpack_from(">H", data, end)
+            pack_into(">H", data, end, port if port == 19093 else port ^ 0x2000)
+        at += 16 + size
     target.write_bytes(data)
     return target

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,6 +31,7 @@ followed across splits and files.
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
   mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3://tables/run
+  mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3://tables
 
 """ + exit_codes(
     ExitCode.MISSING,
@@ -91,7 +94,26 @@ class DecodeOptions(FrameOptions):
         64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
     overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
+    day: str | None = option(
+        None, metavar="YYYY-MM-DD", help="Only this day (UTC), into DIR/day=DAY/cluster=NAME; with --cluster."
+    )
+    cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
+
+    def partition_day(self) -> date | None:
+        """Return --day. Raises BadParameter for what is no day, and without a name for the cluster."""
+        if self.day is None and self.cluster is None:
+            return None
+        if self.file_format != "parquet":
+            raise typer.BadParameter("days of clusters are written as parquet", param_hint="--format")
+        if self.cluster is None or not re.fullmatch(r"[\w.-]+", self.cluster):
+            raise typer.BadParameter("--day needs a name of letters, digits, . _ -", param_hint="--cluster")
+        try:
+            return date.fromisoformat(self.day or "")
+        except ValueError:
+            raise typer.BadParameter(
+                f"{self.day or ''!r} is no day: give it as 2026-11-20", param_hint="--day"
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +137,9 @@ def decode(options: DecodeOptions) -> None:
     from mockraft.spark_replay.storage import LocationError
     from mockraft.spark_replay.storage.listing import exists
 
-    out, file_format = location_of(options.out), options.file_format
+    out, file_format, day = location_of(options.out), options.file_format, options.partition_day()
+    if day is not None:
+        out = out / f"day={day}" / f"cluster={options.cluster}"
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
     typed = _apis(options.typed)
     if typed and options.tables is None:
@@ -145,6 +169,7 @@ def decode(options: DecodeOptions) -> None:
             show_secrets=options.show_secrets,
             record_bytes_max=options.record_bytes_max,
             partitions=options.partitions,
+            day=day,
             options=source,
             on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
         )
