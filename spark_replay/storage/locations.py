@@ -116,11 +116,33 @@ def _file_system(scheme: str, host: str) -> Any:
     if not scheme:
         return fs.LocalFileSystem()
     try:
+        if scheme.startswith("abfs") and (given := _connection(host.rpartition("@")[2].partition(".")[0])):
+            return fs.AzureFileSystem(**given)
         return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0]
     except (OSError, ValueError, NotImplementedError) as error:
         problem = str(error).splitlines()[0]
         needed = "; workers need Hadoop's libhdfs, HADOOP_HOME and CLASSPATH" if scheme in ("hdfs", "viewfs") else ""
         raise LocationError(f"{scheme}://{host}: {problem}{needed}") from None
+
+
+def _connection(account: str) -> dict[str, str]:
+    """Return what `AZURE_STORAGE_CONNECTION_STRING` has for an account, as arguments of pyarrow; empty if for another.
+
+    An endpoint whose host does not begin with the account's name has it in the path, as Azurite.
+    """
+    parts = (part.partition("=") for part in os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";"))
+    given = {name.strip().lower(): value.strip() for name, _, value in parts}
+    if given.get("accountname") != account:
+        return {}
+    found = {"account_name": account}
+    for name, key in (("account_key", "accountkey"), ("sas_token", "sharedaccesssignature")):
+        found |= {name: given[key]} if key in given else {}
+    for kind in ("blob", "dfs"):
+        if endpoint := given.get(f"{kind}endpoint", given.get("blobendpoint")):
+            url = urlsplit(endpoint)
+            host = url.netloc.removeprefix(account).replace(".blob.", f".{kind}.")
+            found |= {f"{kind}_storage_authority": host, f"{kind}_storage_scheme": url.scheme}
+    return found
 
 
 def refuse_credentials(names: Iterable[str], what: str) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage.locations import _connection
 
 SECRET = "wJalrXUtnFEMI"
 
@@ -70,3 +71,37 @@ def test_refuses_credentials_as_options_of_the_source_without_showing_them(name:
 def test_file_systems_that_are_not_there_say_what_they_need() -> None:
     with pytest.raises(LocationError, match=r"hdfs://nowhere: .*libhdfs"):
         Location.parse("hdfs://nowhere/x").file_system()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("AccountName=other;AccountKey=a2V5", {}),
+        ("AccountName=acct;AccountKey=a2V5==;EndpointSuffix=core.windows.net", {"account_key": "a2V5=="}),
+        (
+            "BlobEndpoint=http://127.0.0.1:10000/acct;AccountName=acct",
+            {
+                "blob_storage_authority": "127.0.0.1:10000",
+                "blob_storage_scheme": "http",
+                "dfs_storage_authority": "127.0.0.1:10000",
+                "dfs_storage_scheme": "http",
+            },
+        ),
+        (
+            "AccountName=acct;SharedAccessSignature=sv=1&sig=x;BlobEndpoint=https://acct.blob.core.windows.net/",
+            {
+                "sas_token": "sv=1&sig=x",
+                "blob_storage_authority": ".blob.core.windows.net",
+                "blob_storage_scheme": "https",
+                "dfs_storage_authority": ".dfs.core.windows.net",
+                "dfs_storage_scheme": "https",
+            },
+        ),
+    ],
+)
+def test_connection_string_of_azure_is_for_its_account_only(
+    text: str, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+    assert _connection("acct") == (expected and {"account_name": "acct"} | expected)
