@@ -1,5 +1,6 @@
 """A real S3 server on the loopback (moto's), with every request counted and, on demand, refused."""
 
+import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -44,6 +45,9 @@ class S3Server:
         """Store an object, and return its URL."""
         bucket, _, key = url.removeprefix("s3://").partition("/")
         _backend().put_object(bucket, key, content)
+        stored = _backend().get_object(bucket, key)
+        stored._value_buffer.close()
+        stored._value_buffer = io.BytesIO(content)  # moto reads a whole object for each range: of this without a copy
         return url
 
     def keys(self, bucket: str) -> list[str]:
