@@ -11,6 +11,9 @@ from urllib.parse import parse_qs
 import pytest
 from mockraft.spark_replay.storage.locations import _file_system
 
+SECRET = "secret-of-the-environment"
+"""What clients sign their requests with."""
+
 
 class Request(NamedTuple):
     """A request that the server answered: `size` is the number of bytes of the answer's body."""
@@ -114,8 +117,8 @@ def s3_server(*buckets: str) -> Iterator[S3Server]:
 def _environment(endpoint: str) -> dict[str, str]:
     return {
         "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_ACCESS_KEY_ID": "key-of-the-environment",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",

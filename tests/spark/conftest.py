@@ -66,11 +66,22 @@ def s3(s3_environment: S3Server) -> S3Server:
 
 
 @pytest.fixture(scope="session")
-def spark(s3_environment: S3Server) -> Iterator[object]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the session's event log."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(s3_environment: S3Server, event_log: Path) -> Iterator[object]:
     """The session, `pyspark.sql.SparkSession`."""
     from mockraft.spark_replay.spark.session import start_session
 
-    session = start_session("local[2]", QUICK, name="tests")
+    logged = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(event_log),
+        "spark.eventLog.compress": "false",
+    }
+    session = start_session("local[2]", QUICK | logged, name="tests")
     yield session
     session.stop()
 

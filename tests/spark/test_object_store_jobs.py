@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import Result
 
-from ..s3_server import S3Server
+from ..s3_server import SECRET, S3Server
 
 pytestmark = pytest.mark.spark
 
@@ -68,6 +68,23 @@ def test_replay_of_a_bucket_writes_its_tables_there(
     second = run(*words, "--out", "s3://caps/second", "--baseline", "s3://caps/first")
     assert second.exit_code == 0, second.output
     assert rows_of(s3, "second/replay_results").num_rows == rows_of(s3, "first/replay_results").num_rows
+
+
+def test_credentials_of_the_environment_are_in_no_plan_and_no_event_log(
+    spark: Any, run: Callable[..., Result], s3: S3Server, event_log: Path, controller_capture: str
+) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    url = s3.put("s3://caps/run.pcap", Path(controller_capture).read_bytes())
+    decoded = run("decode", "--captures", url, *PORTS, "--tables", "frames,exchanges", "--out", "s3://caps/logged")
+    frames = spark.read.format("kafka_frames").load(url)
+    assert (decoded.exit_code, frames.count()) == (0, 1726)
+    plans = [each._jdf.queryExecution().toString() for each in (frames, tables.frames(spark, url))]
+    logs = [file.read_text(errors="replace") for file in event_log.rglob("*") if file.is_file()]
+    assert any("SparkListenerEnvironmentUpdate" in log and "SparkListenerJobEnd" in log for log in logs)
+    for text in (*plans, *logs, decoded.output):
+        assert SECRET not in text
+        assert "key-of-the-environment" not in text
 
 
 @pytest.mark.parametrize("split", ["64m", "16m"])
