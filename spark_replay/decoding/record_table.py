@@ -7,7 +7,7 @@ records nor on how far they are compressed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -94,16 +94,21 @@ _CARRIERS = (
 
 
 def decode_records(
-    frames: pa.RecordBatch, *, show_secrets: bool = False, record_bytes_max: int = RECORD_BYTES_MAX
+    frames: pa.RecordBatch,
+    *,
+    topics: Collection[str] = (),
+    show_secrets: bool = False,
+    record_bytes_max: int = RECORD_BYTES_MAX,
 ) -> pa.RecordBatch:
     """Return the records of a batch of frames at once; see `decode_record_batches`."""
-    found = decode_record_batches([frames], show_secrets=show_secrets, record_bytes_max=record_bytes_max)
+    found = decode_record_batches([frames], topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max)
     return pa.concat_batches([*found])
 
 
 def decode_record_batches(
     batches: Iterable[pa.RecordBatch],
     *,
+    topics: Collection[str] = (),
     show_secrets: bool = False,
     record_bytes_max: int = RECORD_BYTES_MAX,
     of_log_only: bool = False,
@@ -113,16 +118,20 @@ def decode_record_batches(
     Frames of one connection come in any order. A batch that was cut at the end of a Fetch response is omitted: the
     replica fetches it again. A batch that decompresses to more than `record_bytes_max` is a row with the `error`.
     Secrets of metadata records are `[hidden]`, and the key and value of such records null, unless `show_secrets`.
-    With `of_log_only` only the metadata log in Fetch responses is read.
+    `topics` are names or ids (as in `topic_id`) of those to read (none: all); the records of others are not looked at.
+    A message that has only ids is found by id, except for the metadata log. With `of_log_only` only the metadata log in
+    Fetch responses is read.
     """
-    reader = _RecordReader(show_secrets, record_bytes_max, of_log_only)
+    wanted = [_METADATA_TOPIC] if of_log_only else topics
+    reader = _RecordReader(wanted, show_secrets, record_bytes_max, of_log_only)
     yield from at_least_one(reader.read(batches), RECORDS)
 
 
 class _RecordReader:
-    def __init__(self, show_secrets: bool, record_bytes_max: int, of_log_only: bool) -> None:
+    def __init__(self, topics: Collection[str], show_secrets: bool, record_bytes_max: int, of_log_only: bool) -> None:
         self._carriers = [each for each in _CARRIERS if each.api_key == api_keys.FETCH or not of_log_only]
-        self._of_log_only = of_log_only
+        ids = [_METADATA_TOPIC_ID] if _METADATA_TOPIC in topics else []
+        self._topics = pa.array([*topics, *ids], pa.string())
         self._show_secrets = show_secrets
         self._record_bytes_max = record_bytes_max
         self._snapshots = SnapshotChunks()
@@ -145,7 +154,7 @@ class _RecordReader:
             return
         decoded = decode_typed(frames, carrier.api, show_secrets=True)
         of_frame = decoded.select(_OF_FRAME)
-        rows, partitions = _partitions(decoded.column(carrier.side), carrier)
+        rows, partitions = _partitions(decoded.column(carrier.side), carrier, self._topics)
         if carrier.api_key == api_keys.FETCH_SNAPSHOT:
             yield from self._snapshot_pieces(of_frame, rows, partitions)
             return
@@ -153,8 +162,6 @@ class _RecordReader:
         allows_tail = carrier.api_key == api_keys.FETCH
         for row, found in zip(rows, partitions.to_pylist(), strict=True):
             place = _Row(0, *_topic(found["topic"], found["topic_id"]), found["partition"], None)
-            if self._of_log_only and place.topic != _METADATA_TOPIC:
-                continue
             for record in self._records(found["records"], place, allows_tail):
                 yield from output.add(row, record)
         yield from output.rest()
@@ -258,8 +265,8 @@ def _incomplete(rest: Incomplete) -> pa.RecordBatch:
     return next(iter([*output.add(0, row), *output.rest()]))
 
 
-def _partitions(bodies: pa.StructArray, carrier: _Carrier) -> tuple[list[int], pa.RecordBatch]:
-    """Return the partitions with records, and the row of the message of each."""
+def _partitions(bodies: pa.StructArray, carrier: _Carrier, wanted: pa.StringArray) -> tuple[list[int], pa.RecordBatch]:
+    """Return the partitions with records of the wanted topics (none: all), and the row of the message of each."""
     topics = pc.struct_field(bodies, carrier.topics)
     rows, topics = pc.list_parent_indices(topics), pc.list_flatten(topics)
     partitions = pc.struct_field(topics, carrier.partitions)
@@ -277,6 +284,9 @@ def _partitions(bodies: pa.StructArray, carrier: _Carrier) -> tuple[list[int], p
         snapshot = pc.struct_field(partitions, "snapshotId")
         columns |= {"end_offset": pc.struct_field(snapshot, "endOffset"), "epoch": pc.struct_field(snapshot, "epoch")}
     has_records = pc.fill_null(pc.greater(pc.binary_length(columns["records"]), 0), False)
+    if len(wanted):
+        of_topics = [pc.is_in(columns[name], value_set=wanted) for name in ("topic", "topic_id")]
+        has_records = pc.and_(has_records, pc.or_(*of_topics))
     return rows.filter(has_records).to_pylist(), pa.record_batch(columns).filter(has_records)
 
 

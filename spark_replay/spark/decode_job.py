@@ -35,6 +35,7 @@ def write_tables(
     file_format: str = "parquet",
     with_bodies: bool = True,
     show_secrets: bool = False,
+    topics: Sequence[str] = (),
     record_bytes_max: int | None = None,
     partitions: int | None = None,
     day: date | None = None,
@@ -43,6 +44,7 @@ def write_tables(
 ) -> dict[str, int]:
     """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
 
+    Only records of `topics` are read for the table records (none: of all).
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. For each API of `typed`
     there is a table `messages_Fetch` with typed columns. Secrets are hidden, in the bytes too, unless `show_secrets`.
@@ -73,7 +75,7 @@ def write_tables(
             read_table(spark, written, file_format) if "frames" in only and not day else reassembled().dataframe()
         ),
         "records": lambda: tables.records_table(
-            captured(), show_secrets=show_secrets, record_bytes_max=record_bytes_max
+            captured(), topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max
         ),
         "forwarded": lambda: tables.forwarded_table(captured(), show_secrets=show_secrets),
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),

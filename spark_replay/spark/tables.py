@@ -147,19 +147,26 @@ def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets:
     return WorkerTable(of.select(*FRAMES.names), decode, schema)
 
 
-def records(of: DataFrame, *, show_secrets: bool = False, record_bytes_max: int | None = None) -> DataFrame:
+def records(
+    of: DataFrame, *, topics: Iterable[str] = (), show_secrets: bool = False, record_bytes_max: int | None = None
+) -> DataFrame:
     """Return the records in Produce, Fetch and FetchSnapshot (RECORDS), one row for each frame that carried one.
 
-    `record_bytes_max` is the limit for a decompressed batch (default: 64 MiB); beyond it the batch is an error row.
+    `topics` are names or ids of the topics to read (none: all). `record_bytes_max` is the limit for a decompressed
+    batch (default: 64 MiB); beyond it the batch is an error row.
     """
-    return records_table(of, show_secrets=show_secrets, record_bytes_max=record_bytes_max).dataframe()
+    return records_table(of, topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max).dataframe()
 
 
 def records_table(
-    of: DataFrame | WorkerTable, *, show_secrets: bool = False, record_bytes_max: int | None = None
+    of: DataFrame | WorkerTable,
+    *,
+    topics: Iterable[str] = (),
+    show_secrets: bool = False,
+    record_bytes_max: int | None = None,
 ) -> WorkerTable:
     """Return the table of `records`, to be written as Parquet by the workers."""
-    read = partial(_records, show_secrets, record_bytes_max)
+    read = partial(_records, tuple(topics), show_secrets, record_bytes_max)
     if isinstance(of, WorkerTable):
         return of.then(read, RECORDS)
     # The pieces of a snapshot are joined by connection; the others are read where they are.
@@ -236,12 +243,12 @@ def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> I
 
 
 def _records(
-    show_secrets: bool, record_bytes_max: int | None, batches: Iterator[pa.RecordBatch]
+    topics: tuple[str, ...], show_secrets: bool, record_bytes_max: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     from mockraft.spark_replay.decoding import RECORD_BYTES_MAX, decode_record_batches
 
     limit = record_bytes_max or RECORD_BYTES_MAX
-    return decode_record_batches(batches, show_secrets=show_secrets, record_bytes_max=limit)
+    return decode_record_batches(batches, topics=topics, show_secrets=show_secrets, record_bytes_max=limit)
 
 
 def _forwarded(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

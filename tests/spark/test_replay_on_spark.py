@@ -1,5 +1,8 @@
 """Replays on Spark: sessions side by side, each request sent once, and a baseline."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from mockraft.spark_replay.regression.captured import Captured, to_batch
 from mockraft.spark_replay.regression.coordinator import ReplayCoordinator
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import Override, Rules
-from mockraft.spark_replay.regression.session_replay import Run
+from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.targets import Endpoint
 from mockraft.wire import api_keys
 
@@ -26,6 +29,9 @@ def captured(controller_capture: str) -> list[Captured]:
     """Return the exchanges before a broker registers again, so that no waiting is needed."""
     found = read_exchanges(controller_capture, {19093})
     return found[:150]
+
+
+JOB = Path(__file__).with_name("retry_job.py")
 
 
 def table_of(spark: Any, captured: list[Captured]) -> Any:
@@ -100,3 +106,26 @@ def test_possibly_sent_session_is_not_sent_again(spark: Any, captured: list[Capt
         with pytest.raises(Exception, match="was already sent and is not sent again"):
             found.count()
         assert len(controller.journal.exchanges()) == requests
+
+
+def test_task_that_is_run_again_sends_no_request_again(controller_capture: str) -> None:
+    with Controller.sync(release="4.3") as controller:
+        command = [sys.executable, str(JOB), controller_capture, controller.host, str(controller.port)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        received = [each.request for each in controller.journal.exchanges()]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert "is not sent again (task attempt" in result["error"]
+    assert list(result["granted"].values()) == [0]
+    sent_once = len(replayed_alone(controller_capture))
+    assert len(received) == sent_once > 10
+
+
+def replayed_alone(capture: str) -> list[Any]:
+    """What a controller receives from one replay without Spark."""
+    from .retry_job import EXCHANGES
+
+    with Controller.sync(release="4.3") as controller:
+        run = Run("r", Endpoint(controller.host, controller.port))
+        for _ in replay_session([to_batch(read_exchanges(capture, {19093})[:EXCHANGES])], run, "s"):
+            pass
+        return list(controller.journal.exchanges())

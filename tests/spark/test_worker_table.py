@@ -47,13 +47,13 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def test_frames_that_workers_write_are_those_of_the_dataframe(
     spark: Any, tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch, shuffled_by: str
 ) -> None:
-    from mockraft.spark_replay.spark import run_exchange, tables
+    from mockraft.spark_replay.spark import run_exchange, split_tasks, tables
     from mockraft.spark_replay.spark.data_source import to_spark_schema
 
     if shuffled_by != "files":
         monkeypatch.setattr(run_exchange, "BYTES_MAX" if "bytes" in shuffled_by else "ROWS_MAX", 1)
     shuffles: list[Any] = []
-    by_spark = run_exchange.in_order
+    by_spark = split_tasks.in_order
 
     def in_order_by_spark(runs: Any, partitions: int | None) -> Any:
         shuffles.append(runs)

@@ -90,6 +90,9 @@ class DecodeOptions(FrameOptions):
     typed: str | None = option(
         None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
     )
+    topics: str | None = option(
+        None, metavar="TOPIC[,TOPIC]", help="In records, only these topics: names, or ids in newer versions."
+    )
     record_bytes_max: int = option(
         64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
@@ -167,6 +170,7 @@ def decode(options: DecodeOptions) -> None:
             file_format=file_format,
             with_bodies=options.body == "json",
             show_secrets=options.show_secrets,
+            topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
             record_bytes_max=options.record_bytes_max,
             partitions=options.partitions,
             day=day,

@@ -130,6 +130,29 @@ def test_a_bomb_is_a_row_with_the_reason_and_little_memory(codec: str) -> None:
     assert [(row["offset"], row["value"], row["error"]) for row in rows[1:]] == [(0, None, None)]
 
 
+@pytest.mark.parametrize(
+    ("topics", "offsets"),
+    [
+        ((), [100, 7, 7]),
+        (("orders",), [100]),
+        (("AAECAwQFBgcICQoLDA0ODw",), [7]),
+        (("__cluster_metadata", "orders"), [100, 7]),
+        (("other",), []),
+    ],
+)
+def test_only_wanted_topics_are_read_by_name_or_id(topics: tuple[str, ...], offsets: list[int]) -> None:
+    _, data = KAFKA_BATCHES[0].split()
+    frames = [
+        produced(base64.b64decode(data), 9),
+        fetched(batch(fence(1)), topic_id=bytes(range(16))),
+        fetched(batch(fence(1))),
+    ]
+    rows = decode_records(frame_table(frames), topics=topics).to_pylist()
+    firsts = [row["offset"] for row in rows if row["offset"] in (7, 100)]
+    assert sorted(firsts) == sorted(offsets)
+    assert len(rows) == len(offsets) + 19 * (100 in offsets)
+
+
 def test_many_small_records_come_in_several_batches() -> None:
     records_ = b"".join(EMPTY_RECORD[:3] + _varint(number) + EMPTY_RECORD[4:] for number in range(64))
     data = b"".join(compressed_batch("zstd", records_, 64) for _ in range(1000))
