@@ -5,7 +5,8 @@
 
 A session answers `{"ready": …}` first. Its jobs: `frames` writes those of `path` to Parquet in `out`, `messages` reads
 that Parquet, decodes every frame, writes it again and compares, `bodies` also stores the messages with bodies as JSON,
-`typed` those of one API with typed columns, `stream_bytes` sums how long its frames are.
+`typed` those of one API with typed columns, `stream_bytes` sums how long its frames are, `replay` replays the beginning
+of a real capture in `sessions`, each to a mockraft of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ SETTINGS = {
 }
 
 
+CAPTURE = Path(__file__).parents[1] / "tests" / "captures" / "controller-4.3.1.pcap"
+CAPTURE_PORT, CLUSTER_ID = 19093, b"p66Y0sRpQNGVKjK4oTgauw"
+EXCHANGES = 60
+"""Exchanges of a session."""
+
+
 def core(path: str, port: str) -> None:
     """Read all frames on one core, without Spark."""
     # numpy's linear algebra, which nothing here uses, would start threads that spin.
@@ -42,14 +49,19 @@ def core(path: str, port: str) -> None:
 
 def session(master: str, events: str) -> None:
     """Jobs from standard input, until it ends."""
+    from mockraft.spark_replay.regression.session_replay import Run
+    from mockraft.spark_replay.regression.targets import FreshProcess
     from mockraft.spark_replay.schemas import FRAMES
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.coverage import coverage
+    from mockraft.spark_replay.spark.replaying import write_replay
     from mockraft.spark_replay.spark.session import start_session
     from mockraft.spark_replay.spark.worker_table import stored_table
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
     spark = start_session(master, SETTINGS | {"spark.eventLog.dir": events}, name="benchmark")
+
+    target = FreshProcess([sys.executable, "-m", "mockraft", "serve", "--host", "127.0.0.1", "--port", "0"])
 
     def frames(job: dict[str, Any]) -> Callable[[], int]:
         tables.frames_table(spark, job["path"], ports=job["port"]).write_parquet(Path(job["out"]))
@@ -73,7 +85,12 @@ def session(master: str, events: str) -> None:
         rows = found.write_parquet(Path(job["out"]))
         return lambda: rows
 
-    jobs = {"frames": frames, "messages": messages, "bodies": bodies, "typed": typed, "stream_bytes": stream_bytes}
+    def replay(job: dict[str, Any]) -> Callable[[], int]:
+        found = write_replay(spark, spark.createDataFrame(sessions(job["sessions"])), Run("replay", target), job["out"])
+        return lambda: found.results.where("status = 'ok'").select("session").distinct().count()
+
+    jobs = {"frames": frames, "messages": messages, "bodies": bodies, "typed": typed}
+    jobs |= {"stream_bytes": stream_bytes, "replay": replay}
     say({"ready": True})
     for line in sys.stdin:
         job = json.loads(line)
@@ -84,6 +101,31 @@ def session(master: str, events: str) -> None:
         spark.sparkContext.setJobDescription("")
         say({"seconds": seconds, "rows": rows()})
     spark.stop()
+
+
+def sessions(count: int) -> Any:
+    """Return the first exchanges of the capture, as if `count` clusters had them at the same time."""
+    import pyarrow as pa
+    from mockraft.spark_replay.exchanges import read_exchanges
+    from mockraft.spark_replay.regression.captured import to_batch
+
+    found = read_exchanges(CAPTURE, {CAPTURE_PORT})[:EXCHANGES]
+    batches = []
+    for number in range(count):
+        cluster_id = CLUSTER_ID[:18] + b"%03dw" % number
+        batches.append(
+            to_batch(
+                [
+                    each._replace(
+                        conn_id=each.conn_id ^ number << 32,
+                        server_port=each.server_port + number,
+                        request=each.request and each.request.replace(CLUSTER_ID, cluster_id),
+                    )
+                    for each in found
+                ]
+            )
+        )
+    return pa.Table.from_batches(batches)
 
 
 def shuffle_bytes(events: Path, name: str) -> int:

@@ -38,6 +38,7 @@ KAFKA_FIELDS = ("kafka.len", "kafka.api_key", "kafka.correlation_id")
 SIZES = (100_000, 1_000_000, 10_000_000)
 TSHARK_PACKETS_MAX = 2_000_000
 CONNECTIONS = 200
+SESSIONS = 24
 BOTH, ONE = "0,1", "0"
 DECODING: dict[str, dict[str, str]] = {
     NO_BODIES: {"job": "messages"},
@@ -72,6 +73,7 @@ class Benchmark:
             ("tshark, core and Spark in turns", self.pairs),
             ("decoding", self.decoding),
             ("one hot connection", self.hot_connection),
+            ("replay of sessions", self.replay),
             *((f"{size:,} packets", partial(self.size, size)) for size in self.options.sizes),
         ]
         try:
@@ -134,6 +136,16 @@ class Benchmark:
         for _ in range(self.options.rounds):
             self.results.hot.append((self.frames(hot, BOTH), self.frames(spread, BOTH)))
         hot.unlink()
+
+    def replay(self) -> None:
+        """Replay sessions, each to a mockraft of its own, on two cores and on one."""
+        for cpus in (BOTH, ONE):
+            job = {"job": "replay", "sessions": SESSIONS, "out": str(self.folder / f"replay-{cpus}"), "name": "replay"}
+            done = self.session(cpus).ask(job, self.left_s)
+            if done["rows"] != SESSIONS:
+                raise RuntimeError(f"{done['rows']} sessions were replayed of {SESSIONS}")
+            self.results.replays.append(done["seconds"])
+        self.results.sessions = SESSIONS
 
     def size(self, packets: int) -> None:
         """Run the core, Spark and (unless it would need gigabytes) tshark once."""

@@ -46,6 +46,9 @@ class Results:
     workers: dict[int, dict[str, int]] = field(default_factory=dict)
     core_rss: dict[int, int] = field(default_factory=dict)
     tshark_rss: dict[int, int] = field(default_factory=dict)
+    replays: list[float] = field(default_factory=list)
+    """Seconds of a replay of `sessions` on two cores and on one."""
+    sessions: int = 0
     stream_bytes: int = 0
     shuffle_bytes: int = 0
     file_bytes: int = 0
@@ -185,6 +188,12 @@ def _summary(of: Results) -> list[str]:
     if of.hot:
         ratio = statistics.median(hot / spread for hot, spread in of.hot)
         lines.append(f"All frames on one connection, so in one task of the shuffle: {ratio:.2f} of the time with 200.")
+    if of.sessions:
+        two, one = of.replays
+        lines.append(
+            f"Replay of {of.sessions} sessions of 60 exchanges, each to a mockraft of its own: {two:.1f} s on two "
+            f"cores, {one:.1f} s on one, {one / two:.2f} times as much; 100 sessions: {100 * two / of.sessions:.0f} s."
+        )
     lines += [f"Not measured: {each}." for each in of.missing]
     return lines
 

@@ -154,10 +154,13 @@ def test_share_of_the_jvm_is_that_of_its_processor_time(spark_results: Any) -> N
 
 
 def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
-    (terabyte, shuffle) = spark_results.result(measured(spark_results)).summary
+    of = measured(spark_results)
+    of.sessions, of.replays = 20, [5.0, 9.0]
+    (terabyte, shuffle, replay) = spark_results.result(of).summary
     assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
     assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte
     assert "0.12 of it" in shuffle
+    assert "5.0 s on two cores, 9.0 s on one, 1.80 times as much; 100 sessions: 25 s" in replay
 
 
 def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
