@@ -134,9 +134,9 @@ def test_oldest_files_come_first_up_to_the_limit(ring: Ring) -> None:
     assert stream.getDefaultReadLimit().max_files == 2
     first = latest(stream, {}, 2)
     assert names(first) == ["y.pcapng", "z.pcap"]
-    assert [Path(each.value.path).name for each in stream.partitions({}, first)] == ["y.pcapng", "z.pcap"]
+    assert [Path(each.value[0].path).name for each in stream.partitions({}, first)] == ["y.pcapng", "z.pcap"]
     second = latest(stream, first, 2)
-    assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["x.pcap.gz"]
+    assert [Path(each.value[0].path).name for each in stream.partitions(first, second)] == ["x.pcap.gz"]
     assert stream.partitions(second, second) == []
 
 
@@ -158,7 +158,7 @@ def test_offset_drops_removed_files_when_others_arrive(ring: Ring) -> None:
     ring.add("b.pcap")
     second = latest(stream, first)
     assert names(second) == ["b.pcap"]
-    assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["b.pcap"]
+    assert [Path(each.value[0].path).name for each in stream.partitions(first, second)] == ["b.pcap"]
 
 
 def test_skip_continues_without_a_deleted_file(ring: Ring) -> None:
@@ -166,7 +166,7 @@ def test_skip_continues_without_a_deleted_file(ring: Ring) -> None:
     with pytest.raises(NoCaptureError, match=r"gone\.pcap was planned for this batch and no longer exists"):
         reader(ring).partitions({}, end)
     (left,) = reader(ring, onError="skip").partitions({}, end)
-    assert Path(left.value.path).name == "a.pcap"
+    assert Path(left.value[0].path).name == "a.pcap"
 
 
 def test_bytes_appended_after_reading_are_an_error(ring: Ring) -> None:
