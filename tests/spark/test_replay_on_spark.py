@@ -121,7 +121,7 @@ def test_task_that_is_run_again_sends_no_request_again(controller_capture: str) 
 
 
 def replayed_alone(capture: str) -> list[Any]:
-    """What a controller receives from one replay without Spark."""
+    """Return the exchanges of a controller that gets one replay without Spark."""
     from .retry_job import EXCHANGES
 
     with Controller.sync(release="4.3") as controller:
