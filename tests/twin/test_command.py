@@ -109,9 +109,32 @@ def test_a_plan_is_shown_and_becomes_a_test(tmp_path: Path) -> None:
     assert "step 2 breaks: offline: t2-0, t2-1" in failed.stdout
     assert "WARNING" not in failed.stdout
     mended = '[{"replication_factor": {"topic": "t2", "factor": 2}}, {"restart": "all"}]'
+    assert written.stat().st_mode == written.with_suffix(".checkpoint").stat().st_mode
     written.write_text(re.sub(r"STEPS = .*", f"STEPS = {mended}", written.read_text()))
     passed = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert passed.returncode == 0, passed.stdout
+
+
+def test_a_state_is_checked_without_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tmp_path / "test_state.py"
+    with Controller.sync(twin_of=CAPTURE, twin_at=100, clock="virtual", twin_brokers="live") as twin:
+        twin.brokers[1].kill()
+        twin.advance(15_000)
+        broken = twin.state.save(tmp_path / "broken")
+    check = ("twin", "plan", "--save-test", written, "--from")
+    found = invoke(*check, broken)
+    assert (found.exit_code, found.stdout) == (1, "at the end: offline: t2-0, t2-1; under min ISR: t2-0, t2-1\n")
+    refused = invoke(*check, CAPTURE)
+    assert (refused.exit_code, "replace it and its state with --overwrite" in one_line(refused.output)) == (2, True)
+    saved: dict[str, Any] = {"__file__": str(written)}
+    exec(written.read_text(), saved)
+    with pytest.raises(AssertionError, match="at the end: offline: t2-0"):
+        saved["test_state"]()
+    assert invoke(*check, CAPTURE, "--at", 100, "--overwrite").exit_code == 0
+    saved["test_state"]()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    missing = invoke("twin", "plan", "--from", CAPTURE, "--at", 100, "--html", tmp_path / "page.html")
+    assert (missing.exit_code, missing.stdout) == (7, "")
 
 
 def test_a_saved_plan_has_all_options_and_any_text(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,11 +24,12 @@ A step is answered as Kafka's controller of that release would answer, by error 
 until nothing changes any more. The table has, for each step, how long that took, and the partitions without a leader,
 with fewer in-sync replicas than min.insync.replicas, and under-replicated: the most during the step, and those at its
 end. --html draws them over the virtual time. --save-test keeps state and plan as a pytest test, which fails until the
-plan is safe.
+plan is safe. Without a plan the state itself is checked.
 
 \b
   mockraft twin plan --from controller-data plan.yaml
   mockraft twin plan --from night.pcap --at 1200 plan.json --json
+  mockraft twin plan --from controller-data --save-test test_state.py
   mockraft twin plan --from controller-data plan.yaml --html plan.html
   mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
   mockraft twin plan --from controller-data plan.yaml --save-test src/test/java/example/UpgradeTest.java
@@ -51,14 +53,15 @@ plan.yaml, with every kind of step:
 
 """ + exit_codes(
     ExitCode.MISSING,
-    done="each step was accepted and kept all partitions available",
-    failed="a step was refused, or made a partition unavailable",
+    done="each step was accepted and kept all partitions available, and all are at the end",
+    failed="a step was refused, or a partition is made unavailable, or is so at the end",
 )
 
-Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The steps, as YAML or JSON.")]
+Plan = Annotated[Path | None, typer.Argument(metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")]
 At = Annotated[str | None, typer.Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
 All = Annotated[bool, typer.Option("--all", help="Also simulate brokers that were fenced.")]
 SaveTest = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Let --save-test replace an existing test.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a picture.")]
 SessionTimeout = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms of the controllers.")]
 
@@ -70,11 +73,12 @@ def register(twin_app: typer.Typer) -> None:
 
 def plan(
     source: Source,
-    plan: Plan,
+    plan: Plan = None,
     at: At = None,
     all_brokers: All = False,
     session_timeout_ms: SessionTimeout = 9_000,
     save_test: SaveTest = None,
+    overwrite: Overwrite = False,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -85,16 +89,25 @@ def plan(
     from mockraft.double.plan.written_test import write_test
 
     logging.getLogger().addHandler(logging.NullHandler())
+    if html is not None:
+        try:
+            import_module("jinja2")
+        except ModuleNotFoundError as error:
+            end_without("twin plan", error.name, "conformance")
+    if save_test is not None and save_test.exists() and not overwrite:
+        raise typer.BadParameter(
+            f"{save_test} exists: replace it and its state with --overwrite", param_hint="--save-test"
+        )
     try:
         with blaming("PLAN", OSError, ValueError):
-            steps = read_plan(plan)
+            steps = read_plan(plan) if plan is not None else []
     except ModuleNotFoundError as error:
         end_without("twin plan", error.name, "admin")
     history = history_of(source)
     which: Which = "all" if all_brokers else "live"
     with blaming("--at"):
         moment = history.moment(at)
-        simulated = _simulated(history, moment, which)
+        simulated = _simulated(history, moment, which, is_needed=bool(steps))
         twin = Controller.sync(
             twin_of=history,
             twin_at=at,
@@ -107,28 +120,26 @@ def plan(
         outcome: PlanOutcome = controller.plan(steps)
     report(history, moment, simulated)
     typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
-    if html is not None:
-        try:
-            with blaming("--html", OSError):
-                write_page(outcome, about(history, moment, simulated), html)
-        except ModuleNotFoundError as error:
-            end_without("twin plan", error.name, "conformance")
     if save_test is not None:
         with blaming("--save-test", OSError, ValueError):
             written = write_test(save_test, history, at, steps, which, session_timeout_ms)
         typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
         if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
             typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)
+    if html is not None:
+        with blaming("--html", OSError):
+            write_page(outcome, about(history, moment, simulated), html)
     if not outcome.is_safe:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _simulated(history: History, moment: Moment, which: Which) -> int:
-    """Return the number of simulated brokers. ValueError if there is none, with which every plan would be safe."""
+def _simulated(history: History, moment: Moment, which: Which, *, is_needed: bool) -> int:
+    """Return the number of simulated brokers. ValueError if there is none and steps need one."""
     brokers = moment.image.cluster.brokers.values()
     if not brokers:
         raise ValueError(f"{history.source}: at offset {moment.id.end_offset - 1} no broker was registered")
-    if count := sum(which == "all" or not each.fenced for each in brokers):
+    count = sum(which == "all" or not each.fenced for each in brokers)
+    if count or not is_needed:
         return count
     raise ValueError(
         f"{history.source}: at offset {moment.id.end_offset - 1} no broker was unfenced, so none would run: choose a"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from mockraft.double.plan.availability import Availability
 if TYPE_CHECKING:
     from mockraft.double.plan.steps import Step
     from mockraft.server.views import LogRecord
-    from mockraft.wire.json_form import Tree
+    from mockraft.wire.json_form import Json, Tree
 
 _NAMES_SHOWN = 3
 
@@ -52,16 +53,12 @@ class StepOutcome:
             "offline": self.during.offline - self.before.offline,
             "under min ISR": self.during.under_min_isr - self.before.under_min_isr,
         }
-        return {what: sorted(names) for what, names in lost.items() if names}
+        return _named(lost)
 
     @property
     def breaks(self) -> str:
         """The partitions that this step made unusable, as text; empty if there are none."""
-        parts = []
-        for what, lost in self.broken.items():
-            more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
-            parts.append(f"{what}: {', '.join(lost[:_NAMES_SHOWN])}{more}")
-        return "; ".join(parts)
+        return _text(self.broken)
 
     def to_json(self) -> Tree:
         """Return the outcome as a JSON object, with the types of its records."""
@@ -80,21 +77,41 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class PlanOutcome:
-    """The outcome of each step that was done."""
+    """The outcome of each step that was done; `before` is what partitions lacked before the first."""
 
+    before: Availability
     steps: list[StepOutcome]
 
     @property
+    def after(self) -> Availability:
+        """The partitions that lack something at the end."""
+        return self.steps[-1].after if self.steps else self.before
+
+    @property
+    def lacking(self) -> dict[str, list[str]]:
+        """The partitions that are unusable at the end, by what they lack."""
+        return _named({"offline": self.after.offline, "under min ISR": self.after.under_min_isr})
+
+    @property
     def is_safe(self) -> bool:
-        """True if no step was refused, and none made a partition unusable."""
-        return not any(each.answers or each.breaks for each in self.steps)
+        """True if no step was refused, none made a partition unusable, and none is unusable at the end."""
+        return not self.lacking and not any(each.answers or each.breaks for each in self.steps)
+
+    @property
+    def lacks(self) -> str:
+        """The unusable partitions at the end, as text; empty if there are none."""
+        return _text(self.lacking)
 
     def to_json(self) -> Tree:
         """Return the outcome as a JSON object."""
-        return {"isSafe": self.is_safe, "steps": [each.to_json() for each in self.steps]}
+        steps: list[Json] = [each.to_json() for each in self.steps]
+        lacking: Tree = {"offline": sorted(self.after.offline), "underMinIsr": sorted(self.after.under_min_isr)}
+        return {"isSafe": self.is_safe, "steps": steps, "atTheEnd": lacking}
 
     def __str__(self) -> str:
         """Return a table: counts are the most during a step, and after → those at its end, if they differ."""
+        if not self.steps:
+            return f"at the end: {self.lacks}" if self.lacking else "no partition is offline or under min ISR"
         rows = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
         for number, each in enumerate(self.steps, start=1):
             rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))  # type: ignore[arg-type]
@@ -103,4 +120,18 @@ class PlanOutcome:
         for number, each in enumerate(self.steps, start=1):
             if each.breaks:
                 lines.append(f"step {number} breaks: {each.breaks}")
+        if self.lacking:
+            lines.append(f"at the end: {self.lacks}")
         return "\n".join(lines)
+
+
+def _named(lost: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    return {what: sorted(names) for what, names in lost.items() if names}
+
+
+def _text(lost: Mapping[str, list[str]]) -> str:
+    parts = []
+    for what, names in lost.items():
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        parts.append(f"{what}: {', '.join(names[:_NAMES_SHOWN])}{more}")
+    return "; ".join(parts)

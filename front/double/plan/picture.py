@@ -38,14 +38,14 @@ def write_page(outcome: PlanOutcome, source: str, path: Path) -> None:
 
 def _measures(outcome: PlanOutcome, length: float) -> list[Tree]:
     """Return the bars of each measure: one for each time in which the same partitions lacked it."""
-    moments, began = [(0.0, outcome.steps[0].before)], 0.0
+    moments, began = [(0.0, outcome.before)], 0.0
     for step in outcome.steps:
         moments += [(began + at, found) for at, found in step.changes]
         began += step.lasted
     found: list[Tree] = []
     for index, (name, kind) in enumerate(_MEASURES):
         most = max(len(each[index]) for _, each in moments)
-        bars = _bars(moments, index, began)
+        bars = _bars(moments, index, length)
         for each in bars:
             each |= {"left": 100 * each["from"] / length, "width": 100 * each["seconds"] / length}  # type: ignore[operator]
             each["height"] = 100 * each["count"] / most  # type: ignore[operator]

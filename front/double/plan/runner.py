@@ -47,8 +47,9 @@ async def run_plan(controller: Controller, plan: Iterable[Step | Mapping[str, An
     if not isinstance(controller.running.clock, VirtualClock):
         raise ValueError('a plan is done in virtual time: give the controller clock="virtual"')
     steps = steps_of(list(plan))
+    before = availability(controller.running.controller)
     with _restarts_unlogged():
-        return PlanOutcome([await _Run(controller, step).outcome() for step in steps])
+        return PlanOutcome(before, [await _Run(controller, step).outcome() for step in steps])
 
 
 @contextmanager
@@ -251,7 +252,7 @@ class _Run:
         try:
             wanted = Placement(self._running.controller.image).drained(broker_ids)
         except PlacementError as error:
-            return [str(error)]
+            return [f"{error}; no replica was moved"]
         return await self._assign(wanted)
 
     async def _reassign(self, argument: Mapping[str, Any]) -> list[str]:

@@ -65,9 +65,9 @@ def read_plan(path: Path) -> list[Step]:
 
 
 def steps_of(tree: object) -> list[Step]:
-    """Return the steps in a list, or in a mapping's `steps`. PlanError."""
+    """Return the steps in a list, or in a mapping's `steps`; there may be none. PlanError."""
     found = tree.get("steps") if isinstance(tree, dict) else tree
-    if not isinstance(found, list | tuple) or not found:
+    if not isinstance(found, list | tuple):
         raise PlanError("a plan is a list of steps, or has one as its `steps`")
     return [each if isinstance(each, Step) else _step(number, each) for number, each in enumerate(found, start=1)]
 

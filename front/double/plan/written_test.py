@@ -112,4 +112,6 @@ def write_test(
             session_timeout_ms=session_timeout_ms,
         )
     )
+    # It has no secrets, and is committed with the test.
+    state.chmod(path.stat().st_mode)
     return [path, state]

@@ -148,7 +148,7 @@ def test_too_few_brokers_for_a_replication_factor(twin: SyncController) -> None:
     ("step", "answer"),
     [
         ({"drain": [1, 2, 3]}, "safe-0: its 3 replicas need as many brokers, and there are 0"),
-        ({"drain": [2]}, "safe-0: its 3 replicas need as many brokers, and there are 2"),
+        ({"drain": [2]}, "safe-0: its 3 replicas need as many brokers, and there are 2; no replica was moved"),
         ({"shut_down": [2]}, ""),
         ({"replication_factor": {"factor": 2, "topic": "nope"}}, "there is no topic nope"),
         ({"upgrade": {"metadata.version": "9.9"}}, "Unknown metadata.version '9.9'"),
@@ -169,8 +169,23 @@ def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
     assert lines[0].split() == ["step", "time", "offline", "under", "min", "ISR", "under-replicated", "answer"]
     assert lines[2].startswith("2  lose 2, 9 ")
     assert lines[2].endswith("broker 9 does not run")
-    assert lines[-1] == "step 2 breaks: offline: single-0; under min ISR: strict-0"
+    assert lines[-2:] == [
+        "step 2 breaks: offline: single-0; under min ISR: strict-0",
+        "at the end: offline: single-0; under min ISR: strict-0",
+    ]
     assert outcome.to_json()["steps"][1]["offline"] == [1, 1]  # type: ignore[index,call-overload]
+
+
+def test_what_was_unusable_before_the_plan_is_not_safe_at_its_end(twin: SyncController, tmp_path: Path) -> None:
+    assert (str(outcome_of(twin)), outcome_of(twin).is_safe) == ("no partition is offline or under min ISR", True)
+    outcome_of(twin, {"lose": [2]})
+    state, waited, back = outcome_of(twin), outcome_of(twin, {"wait": 1}), outcome_of(twin, {"start": [2]})
+    assert (state.is_safe, waited.is_safe, back.is_safe) == (False, False, True)
+    assert str(state) == "at the end: offline: single-0; under min ISR: strict-0"
+    assert state.to_json()["atTheEnd"] == {"offline": ["single-0"], "underMinIsr": ["strict-0"]}
+    assert waited.steps[0].breaks == ""
+    write_page(state, "the state", tmp_path / "plan.html")
+    assert "At the end offline: single-0" in (tmp_path / "plan.html").read_text()
 
 
 def test_changes_are_those_of_the_virtual_time(twin: SyncController) -> None:
@@ -208,7 +223,7 @@ def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Pat
 @pytest.mark.parametrize(
     ("tree", "error"),
     [
-        ([], "a plan is a list of steps"),
+        (None, "a plan is a list of steps"),
         ("restart", "a plan is a list of steps"),
         ([{"restart": "all", "lose": [1]}], "step 1: a step is a mapping with one key"),
         ([{"restart": "all"}, {"reboot": 1}], "step 2: there is no step 'reboot'"),
