@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
-from mockraft.twin.history import History, Logged, Moment, records_of
+from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.redaction.masks import HIDDEN
@@ -63,12 +64,28 @@ def changes(before: Image, after: Image) -> list[Change]:
     ]
 
 
-def each_change(history: History, before: Moment, after: Moment) -> Iterator[tuple[Logged, Change]]:
-    """Yield each change between two moments of a history, with the last record of the batch that made it.
+class Applied(NamedTuple):
+    """The records of a batch or transaction, which brokers apply at once: the first offset, and the last with its time.
+
+    The last is that of the moment if this ends inside the batch.
+    """
+
+    first_offset: int
+    offset: int
+    timestamp_ms: int
+
+    @property
+    def offsets(self) -> str:
+        """The offsets as text."""
+        return f"{self.first_offset}–{self.offset}" if self.first_offset < self.offset else f"{self.offset}"
+
+
+def each_change(history: History, before: Moment, after: Moment) -> Iterator[tuple[Applied, Change]]:
+    """Yield each change between two moments of a history, with the records of the batch or transaction that made it.
 
     The image of `before` becomes that of `after`.
     """
-    image = before.image
+    image, began = before.image, None
     for header, data in history.batches:
         if header.last_offset < before.id.end_offset or header.base_offset >= after.id.end_offset:
             continue
@@ -78,8 +95,11 @@ def each_change(history: History, before: Moment, after: Moment) -> Iterator[tup
         was = image.copy()
         for at in records:
             image.apply(at.record, at.offset)
+        first_offset = header.base_offset if began is None else began
+        began = first_offset if image.open_transaction is not None else None
+        applied = Applied(first_offset, records[-1].offset, records[-1].timestamp_ms)
         for change in changes(was, image):
-            yield records[-1], change
+            yield applied, change
 
 
 def _features(before: Image, after: Image) -> Iterator[Change]:
@@ -99,7 +119,10 @@ def _brokers(before: Image, after: Image) -> Iterator[Change]:
 def _broker_fields(broker: BrokerRegistration | None) -> dict[str, Json]:
     if broker is None:
         return {}
-    state = "fenced" if broker.fenced else "in controlled shutdown" if broker.in_controlled_shutdown else "unfenced"
+    if broker.in_controlled_shutdown:
+        state = "fenced after a controlled shutdown" if broker.fenced else "in controlled shutdown"
+    else:
+        state = "fenced" if broker.fenced else "unfenced"
     return {
         "state": state,
         "broker epoch": broker.broker_epoch,
@@ -108,7 +131,7 @@ def _broker_fields(broker: BrokerRegistration | None) -> dict[str, Json]:
         "listeners": [f"{each.name}://{each.host}:{each.port}" for each in broker.endpoints],
         "directories": [uuids.text_of(each) for each in broker.log_dirs],
         "cordoned directories": [uuids.text_of(each) for each in broker.cordoned_log_dirs or ()],
-        "supported features": {name: [each.min_version, each.max_version] for name, each in broker.features.items()},
+        "supported features": _supported(broker),
     }
 
 
@@ -117,16 +140,24 @@ def _controllers(before: Image, after: Image) -> Iterator[Change]:
         subject = f"controller {node_id}"
         if old is None or new is None:
             yield Change(subject, "unregistered" if new is None else "registered", None, True)
-        else:
-            yield from _fields(subject, _controller_fields(old), _controller_fields(new))
+        if new is not None:
+            yield from _fields(subject, _controller_fields(old), _controller_fields(new), is_new=old is None)
 
 
-def _controller_fields(controller: ControllerRegistration) -> dict[str, Json]:
+def _controller_fields(controller: ControllerRegistration | None) -> dict[str, Json]:
+    if controller is None:
+        return {}
     return {
         "incarnation": uuids.text_of(controller.incarnation_id),
         "listeners": [f"{each.name}://{each.host}:{each.port}" for each in controller.endpoints],
-        "supported features": {n: [each.min_version, each.max_version] for n, each in controller.features.items()},
+        "supported features": _supported(controller),
     }
+
+
+def _supported(node: BrokerRegistration | ControllerRegistration) -> dict[str, Json]:
+    """Return the ranges of a node's features, metadata.version first."""
+    ranges = sorted(node.features.items(), key=lambda each: (each[0] != METADATA_VERSION, each[0]))
+    return {name: [each.min_version, each.max_version] for name, each in ranges}
 
 
 def _topics(before: Image, after: Image) -> Iterator[Change]:

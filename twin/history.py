@@ -32,6 +32,7 @@ class Logged(NamedTuple):
     epoch: int
     timestamp_ms: int
     record: Any
+    version: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,21 @@ class History:
         if self.snapshot is not None:
             snapshot_id, timestamp_ms = self.snapshot.id, _last_contained_ms(self.snapshot)
             for at in self.snapshot.records():
-                yield Logged(max(snapshot_id.end_offset - 1, 0), snapshot_id.epoch, timestamp_ms, at.record)
+                yield Logged(max(snapshot_id.end_offset - 1, 0), snapshot_id.epoch, timestamp_ms, *at)
         for header, data in self.batches:
             yield from records_of(header, data)
+
+    def around(self, moment: Moment) -> tuple[int, int] | None:
+        """Return the first and last offset of the batch inside which a moment is, a state that no broker had.
+
+        None for other moments, and for the first one.
+        """
+        if moment.id.end_offset <= self.first_offset + 1:
+            return None
+        for header, _ in self.batches:
+            if header.base_offset < moment.id.end_offset <= header.last_offset:
+                return None if moment.image.open_transaction is not None else (header.base_offset, header.last_offset)
+        return None
 
     def moment(self, point: str | int | None = None) -> Moment:
         """Return the state at a point; None is the end.
@@ -153,7 +166,7 @@ def records_of(header: BatchHeader, data: bytes) -> Iterator[Logged]:
     batch = record_batch.read_batch(data, header)
     for number, (_, value) in enumerate(batch.records):
         at = metadata_log_frame.decode(value or b"")
-        yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], at.record)
+        yield Logged(batch.base_offset + number, batch.leader_epoch, batch.timestamps_ms[number], *at)
 
 
 def is_whole(found: Snapshot, name: str, notes: list[str]) -> bool:

@@ -153,6 +153,7 @@ class Controller(DoubleInLoop, ControllerApi):
         """The brokers that were started here, by id."""
         check_type("brokers", brokers, int)
         self._broker_count, self._twin_brokers = brokers, twin_brokers
+        self._twin_of = options.get("twin_of"), options.get("twin_at")
         self._broker_defaults: BrokerOptions = {}
         if broker_heartbeat_interval_ms is not None:
             check_type("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
@@ -277,9 +278,14 @@ class Controller(DoubleInLoop, ControllerApi):
 
     async def plan(self, steps: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
         """Do the steps of a plan in virtual time and return what each did: `[{"restart": "all"}]`; PlanError."""
-        from mockraft.double.plan import run_plan
+        from mockraft.double.plan import run_plan, steps_of
 
-        return await run_plan(self, steps)
+        found, (source, at) = steps_of(list(steps)), self._twin_of
+        if source is not None:
+            from mockraft.double.twins import with_registrations
+
+            found = with_registrations(found, self.running.controller.image, source, at)
+        return await run_plan(self, found)
 
     def _share_time_with(self, broker: SimulatedBroker) -> None:
         """Move a broker by the controller's virtual clock, if it has one, and connect them in memory."""

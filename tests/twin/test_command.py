@@ -47,7 +47,7 @@ def test_diff_prints_json() -> None:
 def test_diff_prints_each_change_with_its_offset() -> None:
     result = invoke("twin", "diff", "--from", CAPTURE, "--at", 19, "--to", 42, "--each")
     lines = result.stdout.splitlines()
-    assert lines[0] == "22  2026-11-20T09:13:14.026Z  broker 1: state fenced → unfenced"
+    assert lines[0] == "21–22  2026-11-20T09:13:14.026Z  broker 1: state fenced → unfenced"
     assert lines[-1] == "42  2026-11-20T09:13:22.816Z  broker 2: state fenced → unfenced"
     as_json = invoke("twin", "diff", "--from", CAPTURE, "--at", 19, "--to", 42, "--each", "--json")
     first = json.loads(as_json.stdout)["changes"][0]
@@ -56,10 +56,31 @@ def test_diff_prints_each_change_with_its_offset() -> None:
     assert nothing.stdout == "nothing changed\n"
 
 
+def test_a_point_inside_a_batch_is_no_state_of_a_broker(tmp_path: Path) -> None:
+    directory = write_directory(tmp_path / "data")
+    history = read_history(directory)
+    batch = next(each.header for each in history.batches if each.header.last_offset > each.header.base_offset > 9)
+    first, last = batch.base_offset, batch.last_offset
+    inside = invoke("twin", "diff", "--from", directory, "--at", first, "--to", last, "--each")
+    assert inside.stderr.count(f"offset {first} is inside the batch {first}–{last}, which brokers apply at once") == 1
+    outside = invoke("twin", "diff", "--from", directory, "--at", first - 1, "--to", last, "--each")
+    assert "is inside the batch" not in outside.stderr
+    assert {line.split("  ")[0] for line in outside.stdout.splitlines()} == {f"{first}–{last}"}
+
+
+def test_records_are_listed_by_offset() -> None:
+    result = invoke("twin", "records", "--from", CAPTURE, "--at", 22, "--to", 22)
+    assert result.stdout.startswith('22  2026-11-20T09:13:14.026Z  BrokerRegistrationChangeRecord  {"brokerId": 1, ')
+    as_json = json.loads(invoke("twin", "records", "--from", CAPTURE, "--at", 20, "--to", 30, "--json").stdout)
+    assert [each["offset"] for each in as_json["records"]][:: len(as_json["records"]) - 1] == [20, 30]
+    assert {"epoch", "timestampMs", "type", "version", "record"} <= as_json["records"][0].keys()
+
+
 def test_diff_covers_everything_by_default() -> None:
     result = invoke("twin", "diff", "--from", CAPTURE)
     assert "topic t1: created with 4 partitions, replication factor 2" in result.stdout
     assert "controller 3000: registered" in result.stdout
+    assert "controller 3000: supported features metadata.version [7, " in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,19 @@ def test_changes_name_what_records_did(history: History) -> None:
     assert "config of broker (default): log.retention.ms (unset) → 60000" in texts
 
 
+def test_a_fencing_after_a_controlled_shutdown_says_so(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual", data_dir=tmp_path / "data", node_id=7) as controller:
+        for broker_id in (1, 2):
+            controller.start_broker(broker_id)
+        controller.state.create_topic("orders", replicas=[[2, 1], [1, 2]])
+        controller.advance(5_000)
+        controller.plan([{"shut_down": [2]}, {"lose": [1]}])
+        found = read_history(tmp_path / "data")
+    texts = [str(change) for _, change in each_change(found, *found.moments(0, None))]
+    assert "broker 2: state in controlled shutdown → fenced after a controlled shutdown" in texts
+    assert "broker 1: state unfenced → fenced" in texts
+
+
 def test_changes_of_partitions_have_both_values(history: History) -> None:
     fence = next(each.offset for each in reversed([*history.records()]) if getattr(each.record, "fenced", 0) == 1)
     base_offset = next(each.header.base_offset for each in history.batches if each.header.last_offset >= fence)

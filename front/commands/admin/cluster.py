@@ -55,12 +55,13 @@ def brokers(to: Remote) -> None:
             _contact(each.get("lastContactMs"), now_ms),
             each.get("lag"),
             each.get("rack"),
+            _supported_version(each["features"]),
             " ".join(f"{listener['host']}:{listener['port']}" for listener in each["listeners"]),
             _directories(each["logDirs"]),
         )
         for each in found["brokers"]
     ]
-    columns = ("ID", "STATE", "EPOCH", "LAST CONTACT", "LAG", "RACK", "LISTENERS", "LOG DIRS")
+    columns = ("ID", "STATE", "EPOCH", "LAST CONTACT", "LAG", "RACK", "SUPPORTS", "LISTENERS", "LOG DIRS")
     to.show(found, lambda: table(columns, rows, "no brokers are registered"))
 
 
@@ -173,6 +174,19 @@ def _contact(contact_ms: int | None, now_ms: int) -> str:
     if contact_ms is None:
         return "-"
     return "expired" if contact_ms < 0 else f"{(now_ms - contact_ms) / 1000:.1f} s ago"
+
+
+def _supported_version(features: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the name of the highest metadata.version, or its level if it has none here."""
+    from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version
+
+    if METADATA_VERSION not in features:
+        return "-"
+    level = features[METADATA_VERSION]["maxVersion"]
+    try:
+        return metadata_version(level).name
+    except ValueError:
+        return str(level)
 
 
 def _directories(log_dirs: list[dict[str, str]]) -> str:

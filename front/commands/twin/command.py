@@ -38,6 +38,7 @@ unless --data-dir is given, and begins with a snapshot of the state.
   mockraft twin --from copy --at 2026-11-26T02:00:00Z --admin-port 8080  an hour ago, with the live page
   mockraft twin --from copy --brokers live                               with simulated brokers
   mockraft twin diff --from copy --at 1200 --to 1300                     what these records changed
+  mockraft twin records --from copy --at 1200 --to 1300                  these records, as JSON
   mockraft twin plan --from copy plan.yaml                               what steps would do
 
 Prints the line of mockraft serve once it accepts connections. Ctrl-C ends it.
@@ -52,7 +53,8 @@ Prints the line of mockraft serve once it accepts connections. Ctrl-C ends it.
 DIFF_ABOUT = """List what changed between two points of a metadata log: brokers, features, topics, partitions, configs.
 
 A point is an offset (the state after that record; -1 is the last one) or a time (2026-11-26T02:00:00Z; UTC unless it
-has a zone). --each lists the changes one after the other, each with the offset and time at which it was made, for --at.
+has a zone). --each lists the changes one after the other, each with the time and the offsets of the batch (85–94) or
+transaction that made it, which brokers apply at once: --at 94 is the state after it, --at 84 that before.
 
 \b
   mockraft twin diff --from controller-data --at 2026-11-26T00:00:00Z --each
@@ -61,9 +63,21 @@ has a zone). --each lists the changes one after the other, each with the offset 
 
 """ + exit_codes(ExitCode.MISSING)
 
+RECORDS_ABOUT = """List the metadata records of a source, as Kafka's JSON, without secrets.
+
+Those of a snapshot all have its last offset. Control records are left out.
+
+\b
+  mockraft twin records --from controller-data --at 85 --to 94
+  mockraft twin records --from night.pcap --at 2026-11-26T02:00:00Z --json
+
+""" + exit_codes(ExitCode.MISSING)
+
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
 Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
 ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
+First = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first. Default: the start.")]
+Last = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The last. Default: the end.")]
 Each = Annotated[bool, typer.Option("--each", help="Every change between the points, with offset and time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -101,6 +115,7 @@ def register(app: typer.Typer) -> None:
     twin_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     twin_app.callback(help=ABOUT)(as_typer(twin))
     twin_app.command("diff", help=DIFF_ABOUT, short_help="List what changed between two points.")(diff)
+    twin_app.command("records", help=RECORDS_ABOUT, short_help="List metadata records by offset.")(records)
     plan.register(twin_app)
     app.add_typer(twin_app, name="twin")
 
@@ -170,13 +185,16 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
     ends = {"from": before.id.end_offset - 1, "to": after.id.end_offset - 1}
     found: list[tuple[str, Tree]]
     if each:
-        found = [
-            (
-                f"{at.offset}  {time_text(at.timestamp_ms)}  {change}",
-                {"offset": at.offset, "time": time_text(at.timestamp_ms), **change.to_json()},
-            )
-            for at, change in each_change(history, before, after)
-        ]
+        found = []
+        for applied, change in each_change(history, before, after):
+            time = time_text(applied.timestamp_ms)
+            tree: Tree = {
+                "firstOffset": applied.first_offset,
+                "offset": applied.offset,
+                "time": time,
+                **change.to_json(),
+            }
+            found.append((f"{applied.offsets}  {time}  {change}", tree))
     else:
         found = [(str(change), change.to_json()) for change in changes(before.image, after.image)]
     if as_json:
@@ -186,6 +204,34 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
         typer.echo(text)
     if not found:
         typer.echo("nothing changed")
+
+
+def records(source: Source, at: First = None, to: Last = None, as_json: AsJson = False) -> None:
+    """Print the records; see RECORDS_ABOUT."""
+    from mockraft.commands.admin.remote import compact
+    from mockraft.server.views import LogRecord
+    from mockraft.twin.history import time_text
+    from mockraft.wire.errors import WireError
+
+    history = history_of(source)
+    with blaming("--at"):
+        first = history.first_offset if at is None else history.end_of(at) - 1
+    with blaming("--to"):
+        end_offset = history.end_of(to)
+    for note in history.notes:
+        typer.echo(f"mockraft twin: {note}", err=True)
+    found = []
+    with blaming("--from", WireError):
+        for each in history.records():
+            if first <= each.offset < end_offset:
+                name = type(each.record).__name__
+                view = LogRecord(each.offset, each.epoch, each.timestamp_ms, name, each.version, each.record)
+                found.append(view.to_json())
+                if not as_json:
+                    time = time_text(each.timestamp_ms)
+                    typer.echo(f"{each.offset}  {time}  {name}  {compact(found[-1]['record'])}")
+    if as_json:
+        typer.echo(json.dumps({"records": found}, indent=1, ensure_ascii=False))
 
 
 def history_of(source: Path, hint: str = "--from") -> History:
@@ -201,7 +247,13 @@ def history_of(source: Path, hint: str = "--from") -> History:
 
 def report(history: History, moment: Moment, simulated: int | None = None) -> None:
     """Describe a state on stderr, in one line, and what its source lacks."""
-    for line in (about(history, moment, simulated), *history.notes):
+    lines = [about(history, moment, simulated), *history.notes]
+    if (batch := history.around(moment)) is not None:
+        first, last = batch
+        states = f"those at {first - 1} and {last}" if first else f"that at {last}"
+        inside = f"offset {moment.id.end_offset - 1} is inside the batch {first}–{last}"
+        lines.append(f"{inside}, which brokers apply at once: none had this state, but {states}")
+    for line in lines:
         typer.echo(f"mockraft twin: {line}", err=True)
 
 

@@ -41,11 +41,12 @@ plan.yaml, with every kind of step:
   - restart: all                             # rolling, or [1, 2]
   - replication_factor: {factor: 3}          # of all topics, or with topic: t
   - reassign: {topic: t, partition: 0, replicas: [1, 2]}
-  - drain: [3]                               # its replicas move to others
+  - drain: [3]                               # its replicas move to others; {brokers: [3], topics: [t]}: some do
   - shut_down: [3]                           # controlled
   - unregister: [3]
   - lose: [2]                                # brokers that die
-  - start: [2]                               # any registered broker that does not run
+  - start: [2]                               # any broker that does not run and was registered once
+  - start: {brokers: [5], release: 4.4}      # or with features: {name: [min, max]}, rack: a, directories: [ID]
   - lose_rack: a
   - lose_directory: {broker: 1, directory: 0}
   - elect: {topic: t, partition: 0, unclean: true}
@@ -87,6 +88,7 @@ def plan(
     from mockraft.double.plan import read_plan
     from mockraft.double.plan.picture import write_page
     from mockraft.double.plan.written_test import write_test
+    from mockraft.double.twins import with_registrations
 
     logging.getLogger().addHandler(logging.NullHandler())
     if html is not None:
@@ -107,6 +109,7 @@ def plan(
     which: Which = "all" if all_brokers else "live"
     with blaming("--at"):
         moment = history.moment(at)
+        steps = with_registrations(steps, moment.image, history, at)
         simulated = _simulated(history, moment, which, is_needed=bool(steps))
         twin = Controller.sync(
             twin_of=history,

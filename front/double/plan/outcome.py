@@ -20,6 +20,8 @@ _NAMES_SHOWN = 3
 class StepOutcome:
     """One step. `answers` are Kafka's refusals, empty if all was accepted; `seconds` are virtual.
 
+    `features` are the levels that it changed, before and after.
+
     `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end;
     `changes` what they lacked from so many seconds after its beginning on. The next step began after `lasted` seconds.
     """
@@ -27,6 +29,7 @@ class StepOutcome:
     step: Step
     answers: tuple[str, ...]
     seconds: float
+    features: Mapping[str, tuple[int, int]]
     before: Availability
     during: Availability
     after: Availability
@@ -42,9 +45,10 @@ class StepOutcome:
 
     @property
     def answer(self) -> str:
-        """The first refusal and the number of others, or ok."""
+        """The first refusal and the number of others, or ok with the feature levels that changed."""
         more = f" (and {len(self.answers) - 1} more)" if len(self.answers) > 1 else ""
-        return f"{self.answers[0]}{more}" if self.answers else "ok"
+        levels = ", ".join(f"{name} {was} → {now}" for name, (was, now) in self.features.items())
+        return f"{self.answers[0]}{more}" if self.answers else f"ok: {levels}" if levels else "ok"
 
     @property
     def broken(self) -> dict[str, list[str]]:
@@ -66,6 +70,7 @@ class StepOutcome:
             "step": str(self.step),
             "answers": list(self.answers),
             "seconds": self.seconds,
+            "features": {name: [*levels] for name, levels in self.features.items()},
             "offline": [len(self.during.offline), len(self.after.offline)],
             "underMinIsr": [len(self.during.under_min_isr), len(self.after.under_min_isr)],
             "underReplicated": [len(self.during.under_replicated), len(self.after.under_replicated)],

@@ -32,14 +32,14 @@ class Placement:
         )
         self._load = Counter(replicas)
 
-    def drained(self, broker_ids: list[int]) -> Assignment:
-        """Return as many replicas for each partition of these brokers, on others; PlacementError."""
+    def drained(self, broker_ids: list[int], topics: Collection[str] | None = None) -> Assignment:
+        """Return as many replicas for each partition of these brokers, on others; None: all topics. PlacementError."""
         return {
             (name, partition_id): self._filled(
                 name, partition_id, [each for each in replicas if each not in broker_ids], len(replicas), broker_ids
             )
             for name, partition_id, replicas in self._partitions()
-            if {*replicas} & {*broker_ids}
+            if {*replicas} & {*broker_ids} and (topics is None or name in topics)
         }
 
     def with_factor(self, factor: int, topic: str | None) -> Assignment:

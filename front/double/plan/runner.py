@@ -32,6 +32,7 @@ from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerReq
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
+    from mockraft.brokers.config import BrokerConfig
     from mockraft.double.controller import Controller
 
 SAMPLE_MS: Final = 500
@@ -79,6 +80,7 @@ class _Run:
         self._running = controller.running
         self._began_ms = self._changed_ms = self._running.clock.now_ms()
         self._before = self._during = self._after = availability(self._running.controller)
+        self._features = dict(self._running.controller.image.features)
         self._changes: list[tuple[float, Availability]] = []
         self._start = self._seen = self._running.controller.log.end_offset
 
@@ -106,6 +108,7 @@ class _Run:
             step=self._step,
             answers=tuple(dict.fromkeys(answers)),
             seconds=max((self._changed_ms - self._began_ms) / 1000, waited_s),
+            features=self._changed_features(),
             before=self._before,
             during=self._during,
             after=self._after,
@@ -113,6 +116,11 @@ class _Run:
             lasted=(self._running.clock.now_ms() - self._began_ms) / 1000,
             records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
         )
+
+    def _changed_features(self) -> dict[str, tuple[int, int]]:
+        was, now = self._features, self._running.controller.image.features
+        pairs = {name: (was.get(name, 0), now.get(name, 0)) for name in sorted({*was, *now})}
+        return {name: levels for name, levels in pairs.items() if levels[0] != levels[1]}
 
     async def _sample(self) -> None:
         """Let half a second pass, and look at the partitions if records were written."""
@@ -210,35 +218,38 @@ class _Run:
                 await broker.close()
         return answers
 
-    async def _start_brokers(self, broker_ids: list[int]) -> list[str]:
+    async def _start_brokers(self, argument: list[int] | Mapping[str, Any]) -> list[str]:
         from mockraft.double.broker import SimulatedBroker
-        from mockraft.double.twins import registered_brokers
+        from mockraft.double.twins import drawn_config, registered_config, started_with
 
+        broker_ids, options = (argument["brokers"], argument) if isinstance(argument, Mapping) else (argument, {})
         answers = []
         for broker_id in broker_ids:
             before = self._controller.brokers.get(broker_id)
-            if before is None:
-                # One that was fenced in the source.
-                registered = registered_brokers(self._controller, "all", self._controller.rng, {})
-                found = next((each for each in registered if each.config.broker_id == broker_id), None)
-                if found is None:
-                    answers.append(f"broker {broker_id} is not registered")
-                    continue
-                await self._controller._run_broker(found, wait=None)
-                await self._settle()
-                continue
-            if not before.stopped.is_set():
+            if before is not None and not before.stopped.is_set():
                 answers.append(f"broker {broker_id} runs already")
                 continue
-            listeners = tuple(each._replace(port=0) for each in before.config.listeners)
-            config = dataclasses.replace(
-                before.config,
-                incarnation_id=draw_uuid(self._controller.rng),
-                previous_broker_epoch=before.life.broker_epoch if before.life.shutdown_answered else -1,
-                listeners=listeners,
-            )
-            await self._controller._run_broker(SimulatedBroker(config), wait=None)
+            if before is not None:
+                config: BrokerConfig | None = dataclasses.replace(
+                    before.config,
+                    incarnation_id=draw_uuid(self._controller.rng),
+                    previous_broker_epoch=before.life.broker_epoch if before.life.shutdown_answered else -1,
+                    listeners=tuple(each._replace(port=0) for each in before.config.listeners),
+                )
+            else:
+                # One that was fenced in the source, or unregistered.
+                config = registered_config(self._controller, broker_id)
+                if config is None and "directories" in options:
+                    config = drawn_config(self._controller, broker_id)
+            if config is None:
+                answers.append(f"broker {broker_id} is not registered, and no directories are given")
+                continue
+            broker = SimulatedBroker(started_with(config, options))
+            await self._controller._run_broker(broker, wait=None)
             await self._settle()
+            registered = self._running.controller.image.cluster.brokers.get(broker_id)
+            if registered is None or registered.incarnation_id != broker.config.incarnation_id:
+                answers.append(f"broker {broker_id} could not register")
         return answers
 
     async def _restart(self, which: list[int] | str) -> list[str]:
@@ -248,9 +259,12 @@ class _Run:
             answers += await self._shut_down([broker_id]) or await self._start_brokers([broker_id])
         return answers if broker_ids else ["no broker runs"]
 
-    async def _drain(self, broker_ids: list[int]) -> list[str]:
+    async def _drain(self, argument: list[int] | Mapping[str, Any]) -> list[str]:
+        broker_ids, topics = (
+            (argument["brokers"], argument.get("topics")) if isinstance(argument, Mapping) else (argument, None)
+        )
         try:
-            wanted = Placement(self._running.controller.image).drained(broker_ids)
+            wanted = Placement(self._running.controller.image).drained(broker_ids, topics)
         except PlacementError as error:
             return [f"{error}; no replica was moved"]
         return await self._assign(wanted)

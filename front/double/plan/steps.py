@@ -9,8 +9,11 @@ A step is a mapping with one key, its kind:
     - lose_directory: {broker: 1, directory: 0}  its number, or its id
     - shut_down: [2]                             controlled
     - start: [2]                                 any registered broker that does not run
+    - start: {brokers: [5], release: 4.4}        with the features of another release, or features: {name: [min, max]},
+                                                 rack: a, directories: [ID], as one that is not registered needs them
     - restart: all                               one after the other: controlled, until nothing changes any more
     - drain: [3]                                 move all its replicas to other brokers
+    - drain: {brokers: [3], topics: [t]}         only those of some topics
     - reassign: {topic: t, partition: 0, replicas: [1, 2]}
     - replication_factor: {topic: t, factor: 3}  without a topic: all
     - elect: {topic: t, partition: 0, unclean: true}   without unclean: the preferred leader
@@ -24,6 +27,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from mockraft.releases import release
+from mockraft.wire import uuids
 from mockraft.wire.names import did_you_mean
 
 _NUMBER_MAX: Final = 2**31 - 1
@@ -41,11 +46,21 @@ class Step(NamedTuple):
 
     def __str__(self) -> str:
         argument = self.argument
+        if isinstance(argument, dict) and "brokers" in argument:
+            options = ", ".join(_shown(name, value) for name, value in argument.items() if name != "brokers")
+            argument = f"{', '.join(map(str, argument['brokers']))}, {options}" if options else argument["brokers"]
         if isinstance(argument, dict):
             argument = " ".join(f"{key} {value}" for key, value in argument.items())
         elif isinstance(argument, list):
             argument = ", ".join(map(str, argument))
         return f"{self.kind.replace('_', ' ')} {argument}"
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return an option with its value, if this is short."""
+    if name in ("features", "directories"):
+        return f"its {name}"
+    return f"{name} {' '.join(value) if isinstance(value, list) else value}"
 
 
 def read_plan(path: Path) -> list[Step]:
@@ -113,6 +128,32 @@ def _brokers(argument: Any) -> list[int]:
     return found
 
 
+def _of_brokers(**options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a reader of a list of broker ids, or of a mapping with such `brokers` and options."""
+    mapping = _mapping({"brokers": _brokers}, options)
+    return lambda argument: mapping(argument) if isinstance(argument, dict) else _brokers(argument)
+
+
+def _texts(argument: Any) -> list[str]:
+    if not isinstance(argument, list) or not argument:
+        raise ValueError(f"it takes a list of texts, not {argument!r}")
+    return [_text(each) for each in argument]
+
+
+def _directory_ids(argument: Any) -> list[str]:
+    return [uuids.text_of(uuids.read_text(each)) for each in _texts(argument)]
+
+
+def _release_name(argument: Any) -> str:
+    return release(str(argument)).name
+
+
+def _ranges(argument: Any) -> dict[str, list[int]]:
+    if not isinstance(argument, dict) or not all(isinstance(r, list) and len(r) == 2 for r in argument.values()):
+        raise ValueError(f"it takes a mapping of features to [min, max], not {argument!r}")
+    return {str(name): [_number(low), _number(high)] for name, (low, high) in argument.items()}
+
+
 def _brokers_or_all(argument: Any) -> list[int] | str:
     return argument if argument == "all" else _brokers(argument)
 
@@ -156,9 +197,9 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "lose_rack": _text,
     "lose_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "shut_down": _brokers,
-    "start": _brokers,
+    "start": _of_brokers(release=_release_name, features=_ranges, rack=_text, directories=_directory_ids),
     "restart": _brokers_or_all,
-    "drain": _brokers,
+    "drain": _of_brokers(topics=_texts),
     "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers}),
     "replication_factor": _mapping({"factor": _number}, {"topic": _text}),
     "elect": _mapping({"topic": _text, "partition": _number}, {"unclean": _flag}),

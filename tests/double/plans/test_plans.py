@@ -65,6 +65,7 @@ def test_features_are_upgraded_or_refused_as_kafka_does(twin: SyncController) ->
     ).steps
     assert upgraded.answers == ()
     assert twin.state.features()["metadata.version"] == 29
+    assert (upgraded.features, upgraded.answer) == ({"metadata.version": (27, 29)}, "ok: metadata.version 27 → 29")
     assert "FeatureLevelRecord" in [each.type for each in upgraded.records]
     (answer,) = refused.answers
     assert answer.startswith(("INVALID_UPDATE_VERSION: ", "group.version: INVALID_UPDATE_VERSION: "))
@@ -101,8 +102,43 @@ def test_a_broker_that_was_fenced_is_started(
         assert later.state.topic("single").partitions[0].leader == 2
     assert back.answers == ()
     assert (len(back.before.offline), len(back.after.offline), len(back.after.under_replicated)) == (1, 0, 0)
-    assert unknown.answers == ("broker 9 is not registered",)
+    assert unknown.answers == ("broker 9 is not registered, and no directories are given",)
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+def test_an_unregistered_broker_comes_back_as_the_log_knows_it(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    with Controller.sync(clock="virtual", data_dir=data_dir, node_id=9) as real:
+        for broker_id in (1, 2):
+            real.start_broker(broker_id, rack="a", log_dirs=())
+        real.state.create_topic("single", replicas=[[2]])
+        real.advance(5_000)
+        real.plan([{"shut_down": [2]}, {"unregister": [2]}])
+    with Controller.sync(twin_of=data_dir, clock="virtual", twin_brokers="live") as later:
+        assert not later.plan([]).is_safe
+        back, unknown = later.plan([{"start": [2]}, {"start": {"brokers": [7], "rack": "b"}}]).steps
+        assert later.state.topic("single").partitions[0].leader == 2
+        assert later.state.broker(2).rack == "a"
+    assert str(back.step) == "start 2, its directories, rack a, its features"
+    assert unknown.answers == ("broker 7 is not registered, and no directories are given",)
+
+
+def test_a_broker_comes_back_with_another_release(twin: SyncController) -> None:
+    old = {
+        "start": {"brokers": [7], "directories": ["AAAAAAAAAAAAAAAAAAAAZQ"], "features": {"metadata.version": [7, 26]}}
+    }
+    back = {"start": {"brokers": [2], "release": "4.1"}}
+    _, ok, no, upgrade = outcome_of(twin, {"lose": [2]}, back, old, {"upgrade": {"metadata.version": "4.2"}}).steps
+    assert (str(ok.step), ok.answers) == ("start 2, release 4.1", ())
+    assert (str(no.step), no.answers) == ("start 7, its directories, its features", ("broker 7 could not register",))
+    assert "Broker 2 only supports versions 7-27" in upgrade.answers[0]
+
+
+def test_some_topics_are_drained(twin: SyncController) -> None:
+    outcome_of(twin, {"reassign": {"topic": "single", "partition": 0, "replicas": [1]}})
+    (drained,) = outcome_of(twin, {"drain": {"brokers": [1], "topics": ["single", "strict"]}}).steps
+    assert (str(drained.step), drained.answers) == ("drain 1, topics single strict", ())
+    assert [1 in p.replicas for topic in twin.state.topics() for p in topic.partitions] == [True, True, False, False]
 
 
 def test_restarts_log_no_refusals(twin: SyncController, caplog: pytest.LogCaptureFixture) -> None:
@@ -239,6 +275,11 @@ def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Pat
         ([{"elect": {"topic": 3, "partition": 0}}], "topic: it takes a text, not 3"),
         ([{"elect": {"topic": "t", "partition": 0, "unclean": "no"}}], "unclean: it takes true or false"),
         ([{"upgrade": 5}], "it takes a mapping of features to levels"),
+        ([{"start": {"release": "4.4"}}], "start: it takes a mapping with brokers, directories"),
+        ([{"start": {"brokers": [1], "release": "9.9"}}], "start: release: "),
+        ([{"start": {"brokers": [1], "directories": ["x"]}}], "start: directories: "),
+        ([{"start": {"brokers": [1], "features": {"metadata.version": 7}}}], r"features: it takes .* to \[min, max\]"),
+        ([{"drain": {"brokers": [1], "topics": "t"}}], "topics: it takes a list of texts, not 't'"),
         ([{"elect": {"topic": "t"}}], r"it takes a mapping with partition, topic, unclean \(optional\), not"),
     ],
 )
