@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
 from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node
-from mockraft.server.tcp_connections import TcpConnection, TlsConnection, new_connection
+from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
 from mockraft.serving.parked import NEVER_MS
+from mockraft.wire import codec_path
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
+    from mockraft.server.epoll_server import EpollServer
     from mockraft.server.quorum_connections import QuorumConnections
 
 ACCEPT_ITERATIONS = 4
@@ -39,7 +42,7 @@ class TcpListener:
         self.tls = tls
         self._connections: dict[int, TcpConnection] = {}
         self._connections_made = 0
-        self._server: asyncio.Server | None = None
+        self._server: EpollServer | asyncio.Server | None = None
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -55,12 +58,29 @@ class TcpListener:
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and start ticking."""
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
+        self._server = await self._serve(bound)
         self._arm(self.clock.now_ms())
         self._sweep_idle()
         self.faults.attach(self._links)
         self.node.script.stubs.on_release.append(self._answer_released)
         self.loop.call_soon(self.faults.begin, self.clock.now_ms())
+
+    async def _serve(self, bound: socket.socket) -> EpollServer | asyncio.Server:
+        if not hasattr(select, "epoll"):
+            return await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
+        from mockraft.server.epoll_server import EpollServer
+
+        server = EpollServer(self.loop, bound, self.accept)
+        server.start(self._receiver(server) if codec_path.path == "speed" else None)
+        return server
+
+    def _receiver(self, server: EpollServer) -> Callable[[], None]:
+        from mockraft.server.epoll_server import EpollTransport
+        from mockraft_speed import _repeats
+
+        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport)}
+        sources = self.clock.now_us, self.loop.time
+        return _repeats.Receiver(server.epoll.fileno(), server.transports, self, self.faults, *sources, classes)
 
     async def stop(self) -> None:
         """Stop listening and close every connection; responses in progress are still written."""
@@ -68,12 +88,13 @@ class TcpListener:
         self.faults.detach(self._links)
         if self._answer_released in (callbacks := self.node.script.stubs.on_release):
             callbacks.remove(self._answer_released)
-        if self._server is not None:
+        if isinstance(self._server, asyncio.AbstractServer):
             # asyncio keeps a connection open that it accepts while its server is closed: let it complete first.
             for listening in self._server.sockets:
                 self.loop.remove_reader(listening.fileno())
             for _ in range(ACCEPT_ITERATIONS):
                 await asyncio.sleep(0)
+        if self._server is not None:
             self._server.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -120,7 +141,7 @@ class TcpListener:
 
     def accept(self) -> TcpConnection:
         """Return the protocol of a new connection."""
-        return new_connection(self) if self.tls is None else TlsConnection(self, self.tls)
+        return TcpConnection(self) if self.tls is None else TlsConnection(self, self.tls)
 
     def connections(self) -> list[TcpConnection]:
         """Open connections, oldest first."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, cast
 
 from mockraft.server.tls import TlsError, TlsSession
 from mockraft.server.toxic_links import ToxicLink, break_off
-from mockraft.wire import codec_path
 
 if TYPE_CHECKING:
     from mockraft.server.tcp import TcpListener
@@ -179,26 +178,6 @@ class TcpConnection(asyncio.Protocol):
     def _give_up(self, kind: str, reason: str) -> None:
         self._listener.close_connection(self.connection_id, kind, reason)
         self.transport.abort()
-
-
-class _AcceleratedConnection(TcpConnection):
-    """One accepted connection whose bytes are received in C."""
-
-    __slots__ = ("data_received",)
-
-    def __init__(self, listener: TcpListener) -> None:
-        super().__init__(listener)
-        from mockraft_speed import _repeats
-
-        sources = listener.clock.now_us, listener.loop.time
-        self.data_received = _repeats.Receiver(  # type: ignore[method-assign]
-            self, listener, listener.faults, *sources, {"TcpConnection": TcpConnection}
-        )
-
-
-def new_connection(listener: TcpListener) -> TcpConnection:
-    """Return the protocol of a new connection, on the codec's path."""
-    return TcpConnection(listener) if codec_path.path == "pure" else _AcceleratedConnection(listener)
 
 
 class TlsConnection(TcpConnection):

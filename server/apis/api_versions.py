@@ -96,10 +96,14 @@ def _state(controller: Controller, subject: tuple[()], offset: int) -> tuple[obj
     return controller.release, raft.epoch, raft.role, log.end_offset, controller.applied_offset
 
 
+def _unchanged(controller: Controller) -> tuple[object, None]:
+    return _state(controller, (), 0), None
+
+
 API = Api(
     ApiVersionsRequest,
     ApiVersionsResponse,
     handle,
     active_only=False,
-    repeats=RepeatRule(handle, _subject, _state),
+    repeats=RepeatRule(handle, _subject, _state, unchanged=_unchanged),
 )

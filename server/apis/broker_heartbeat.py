@@ -55,10 +55,16 @@ def _record(controller: Controller, subject: tuple[int, int], offset: int, now_m
     heartbeats.touch(broker_id, heartbeats.brokers[broker_id].fenced, offset)
 
 
+def _unchanged(controller: Controller) -> tuple[object, dict[tuple[int, int], int]]:
+    """Return what changes with every record, leadership, shutdown and offset, and the times of contact."""
+    ends = controller.log.end_offset, controller.applied_offset, controller.pending_offset
+    return (*ends, controller.epoch, controller.heartbeats.changes), controller.sessions.contacts_ms
+
+
 API = Api(
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     handle,
     operation=AclOperation.CLUSTER_ACTION,
-    repeats=RepeatRule(handle, _subject, _state, _record, ignores_offset=True),
+    repeats=RepeatRule(handle, _subject, _state, _record, ignores_offset=True, unchanged=_unchanged),
 )

@@ -186,7 +186,7 @@ def _subject(request: FetchRequest, controller: Controller) -> tuple[ReplicaKey,
     return replica, log.base_offset_of(offset)
 
 
-def _state(controller: Controller, subject: tuple[ReplicaKey, int], offset: int) -> tuple[object, ...]:
+def _state(controller: Controller, subject: object, offset: int) -> tuple[object, ...]:
     """Return a state that changes with the leadership, and with the log, which only grows during one."""
     raft, log = controller.raft, controller.log
     return raft.leading, raft.high_watermark, log.start_offset, log.end_offset, log.voters, raft.leader_address
@@ -198,11 +198,15 @@ def _record(controller: Controller, subject: tuple[ReplicaKey, int], offset: int
         controller.raft.fetched(replica, base_offset, now_ms)
 
 
+def _unchanged(controller: Controller) -> tuple[object, None]:
+    return _state(controller, None, 0), None
+
+
 API = Api(
     FetchRequest,
     FetchResponse,
     handle,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
-    repeats=RepeatRule(handle, _subject, _state, _record),
+    repeats=RepeatRule(handle, _subject, _state, _record, unchanged=_unchanged),
 )

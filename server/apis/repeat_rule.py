@@ -17,6 +17,10 @@ class RepeatRule(NamedTuple):
     and return the same response to the same request; `record(controller, subject, offset, now_ms)`, if any, has its
     other effects. `ignores_offset`: requests may differ in the metadata offset, which follows a broker's id and epoch
     at the body's begin. It is `offset` then, else 0.
+
+    `unchanged(controller)`, if any, saves the accelerator these calls. While the first value that it returns is equal,
+    so is every state, and what `record` does with a subject and offset once more is to set the time of the subject in
+    the dictionary, if that has it. Without a dictionary `record` has to be called.
     """
 
     handle: Callable[..., Any]
@@ -24,3 +28,4 @@ class RepeatRule(NamedTuple):
     state: Callable[[Controller, Any, int], tuple[object, ...] | None]
     record: Callable[[Controller, Any, int, int], None] | None = None
     ignores_offset: bool = False
+    unchanged: Callable[[Controller], tuple[object, dict[Any, int] | None]] | None = None

@@ -43,15 +43,16 @@ class Microseconds:
     def __call__(self) -> int: ...
 
 class Receiver:
-    """The callable in place of `mockraft.server.tcp_connections.TcpConnection.data_received`."""
+    """The callable in place of `mockraft.server.epoll_server.EpollServer.serve`."""
 
     def __init__(
         self,
-        connection: Any,
+        epoll_fd: int,
+        transports: list[Any],
         listener: Any,
         faults: Any,
         now_us: Callable[[], int],
         time: Callable[[], float],
         classes: dict[str, type[Any]],
     ) -> None: ...
-    def __call__(self, data: bytes) -> None: ...
+    def __call__(self) -> None: ...

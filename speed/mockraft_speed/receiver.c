@@ -1,150 +1,259 @@
-/* `Receiver` is `TcpConnection.data_received` of `mockraft.server.tcp_connections`, and `Microseconds` a clock's `now_us`.
+/* `Receiver` is `EpollServer.serve` of `mockraft.server.epoll_server`, on Linux.
 
-   What does not go the short way is left to the listener's `step`. */
+   It serves every socket that is ready: receives, has the bytes answered the short way, and sends. What does not go
+   that way is left to the listener's `step`, and what is no plain reading to the transport's `ready`. The interpreter's
+   lock is held all the time: no call waits, and to release it for each of them costs more than other threads gain in
+   the millisecond that a turn may last. */
 
 #include "repeats.h"
-#include <time.h>
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { READ_BYTES = 65536, TURN_US = 1000 };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    long long epoch_ns; /* at the zero of the monotonic clock */
-} Microseconds;
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc call;
-    PyObject *connection, *listener, *faults, *now_us, *time;
+    PyObject *transports, *listener, *faults, *now_us, *time;
+    PyTypeObject *connection_type; /* TcpConnection: others see their bytes themselves */
+    struct epoll_event *events;
+    char *buffer;
+    int epoll_fd, room;
+    PyObject *short_way; /* in a turn of it; NULL for none */
+    bool is_looked_for;  /* the short way */
 } Receiver;
 
-enum { ACTIVE_AT, CONNECTION_ID, TRANSPORT, WRITING_PAUSED, RECEIVER_SLOTS };
+enum { ACTIVE_AT, CONNECTION_ID, WRITING_PAUSED, EVENTS, PROTOCOL, RECEIVER_SLOTS };
 
 static Slot slots[] = {
-    {"TcpConnection", "active_at"},
-    {"TcpConnection", "connection_id"},
-    {"TcpConnection", "transport"},
-    {"TcpConnection", "writing_paused"},
+    {"TcpConnection", "active_at"},      {"TcpConnection", "connection_id"}, {"TcpConnection", "writing_paused"},
+    {"EpollTransport", "events"}, {"EpollTransport", "protocol"},
 };
 
-static PyObject *is_performing_name, *heeds_name, *node_name, *repeats_name, *answer_name, *write_name, *step_name;
-static PyObject *check_unread_name;
+static PyObject *is_performing_name, *heeds_name, *node_name, *repeats_name, *answer_name, *step_name;
+static PyObject *check_unread_name, *ready_name, *write_name, *received_end_name, *broke_name, *crash_name;
 
-static PyObject *microseconds_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+static bool is_done(PyObject *result)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    long long ns = now.tv_sec * 1000000000LL + now.tv_nsec;
-    return PyLong_FromLongLong((((Microseconds *)callable)->epoch_ns + ns) / 1000);
+    Py_XDECREF(result);
+    return result != NULL;
 }
 
-static PyObject *microseconds_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    long long epoch_ns;
-    if (!PyArg_ParseTuple(args, "L", &epoch_ns)) return NULL;
-    Microseconds *self = (Microseconds *)type->tp_alloc(type, 0);
-    if (self == NULL) return NULL;
-    self->call = microseconds_call;
-    self->epoch_ns = epoch_ns;
-    return (PyObject *)self;
-}
-
-static void microseconds_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-/* Return the response of the short way, None for the long one; NULL with an exception set. */
-static PyObject *answered(Receiver *self, PyObject *data, PyObject *now_us)
+/* Begin a turn of the short way, if there is one now; false with an exception set. */
+static bool begin_short_way(Receiver *self)
 {
     int is_busy = is_true(self->listener, is_performing_name);
     if (is_busy == 0) is_busy = is_true(self->faults, heeds_name);
-    if (is_busy) return is_busy < 0 ? NULL : Py_NewRef(Py_None);
+    self->is_looked_for = is_busy >= 0;
+    if (is_busy) return is_busy > 0;
     PyObject *node = PyObject_GetAttr(self->listener, node_name);
     PyObject *repeats = node ? PyObject_GetAttr(node, repeats_name) : NULL;
     PyObject *answer = repeats ? PyObject_GetAttr(repeats, answer_name) : NULL;
-    PyObject *arguments[] = {*slot_of(self->connection, &slots[CONNECTION_ID]), data, now_us};
-    PyObject *response = answer ? PyObject_Vectorcall(answer, arguments, 3, NULL) : NULL;
     Py_XDECREF(node);
     Py_XDECREF(repeats);
-    Py_XDECREF(answer);
-    return response;
+    if (answer == NULL || !Py_IS_TYPE(answer, short_way_type) || !short_way_begin(answer)) {
+        Py_XDECREF(answer);
+        return !PyErr_Occurred();
+    }
+    self->short_way = answer;
+    return true;
 }
 
-/* Write a response; steals its reference. */
-static PyObject *sent(PyObject *connection, PyObject *response)
+/* End the turn, before Python code runs that is none of the short way's; false with an exception set. */
+static bool end_short_way(Receiver *self)
 {
-    PyObject *transport = Py_XNewRef(*slot_of(connection, &slots[TRANSPORT])), *done = NULL;
-    if (transport != NULL)
-        done = PyObject_CallMethodOneArg(transport, write_name, response);
-    else
-        PyErr_SetString(PyExc_AttributeError, "transport");
-    Py_XDECREF(transport);
-    Py_DECREF(response);
-    if (done == NULL || *slot_of(connection, &slots[WRITING_PAUSED]) != Py_True) return done;
-    Py_DECREF(done);
-    return PyObject_CallMethodNoArgs(connection, check_unread_name);
+    PyObject *short_way = self->short_way;
+    self->short_way = NULL;
+    self->is_looked_for = false;
+    bool is_ended = short_way == NULL || short_way_end(short_way);
+    Py_XDECREF(short_way);
+    return is_ended;
 }
 
-/* data_received(data) */
+/* Report an error of the socket; false with an exception set. */
+static bool broke(Receiver *self, PyObject *transport, int number)
+{
+    if (!end_short_way(self)) return false;
+    PyObject *error = PyObject_CallFunction(PyExc_OSError, "is", number, strerror(number));
+    PyObject *done = error ? PyObject_CallMethodOneArg(transport, broke_name, error) : NULL;
+    Py_XDECREF(error);
+    return is_done(done);
+}
+
+/* Send a response, and leave to the transport what the socket does not take; false with an exception set. */
+static bool send_response(Receiver *self, PyObject *transport, PyObject *connection, int fd, PyObject *response)
+{
+    Py_ssize_t size = PyBytes_GET_SIZE(response);
+    ssize_t sent = send(fd, PyBytes_AS_STRING(response), size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent == size) return true;
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) return broke(self, transport, errno);
+    if (sent < 0) sent = 0;
+    if (!end_short_way(self)) return false;
+    PyObject *rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(response) + sent, size - sent);
+    PyObject *done = rest ? PyObject_CallMethodOneArg(transport, write_name, rest) : NULL;
+    Py_XDECREF(rest);
+    if (done != NULL && *slot_of(connection, &slots[WRITING_PAUSED]) == Py_True)
+        Py_SETREF(done, PyObject_CallMethodNoArgs(connection, check_unread_name));
+    return is_done(done);
+}
+
+/* Leave received bytes to the listener; false with an exception set. */
+static bool step(Receiver *self, PyObject *connection, Py_ssize_t size, long long now_us)
+{
+    if (!end_short_way(self)) return false;
+    PyObject *data = PyBytes_FromStringAndSize(self->buffer, size);
+    PyObject *now = data ? PyLong_FromLongLong(now_us) : NULL, *done = NULL;
+    if (now != NULL) done = PyObject_CallMethodObjArgs(self->listener, step_name, connection, data, now, NULL);
+    Py_XDECREF(now);
+    Py_XDECREF(data);
+    return is_done(done);
+}
+
+/* Receive, and answer; false with an exception set. */
+static bool receive(Receiver *self, PyObject *transport, PyObject *connection, int fd, PyObject *active_at)
+{
+    ssize_t size = recv(fd, self->buffer, READ_BYTES, MSG_DONTWAIT);
+    if (size < 0) return errno == EAGAIN || errno == EINTR || broke(self, transport, errno);
+    if (size == 0) return end_short_way(self) && is_done(PyObject_CallMethodNoArgs(transport, received_end_name));
+    Py_XSETREF(*slot_of(connection, &slots[ACTIVE_AT]), Py_NewRef(active_at));
+    long long now_us = now_by(self->now_us);
+    if (now_us == -1 && PyErr_Occurred()) return false;
+    if (!self->is_looked_for && !begin_short_way(self)) return false;
+    PyObject *response = NULL, *connection_id = *slot_of(connection, &slots[CONNECTION_ID]);
+    if (self->short_way != NULL)
+        response = short_way_answer(self->short_way, connection_id, self->buffer, size, now_us);
+    if (response == NULL) return !PyErr_Occurred() && step(self, connection, size, now_us);
+    bool is_sent = (short_way_lasts(self->short_way) || end_short_way(self)) &&
+                   send_response(self, transport, connection, fd, response);
+    Py_DECREF(response);
+    return is_sent;
+}
+
+/* Have the transport end because of the exception that is set; false with one that is none of the protocol's. */
+static bool crash(Receiver *self, PyObject *transport)
+{
+    PyObject *type, *error, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback != NULL) PyException_SetTraceback(error, traceback);
+    bool is_crashed = end_short_way(self) && is_done(PyObject_CallMethodOneArg(transport, crash_name, error));
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return is_crashed;
+}
+
+/* Serve one socket; false with an exception set. */
+static bool serve(Receiver *self, const struct epoll_event *event, PyObject *active_at)
+{
+    int fd = event->data.fd;
+    PyObject *transport = fd < PyList_GET_SIZE(self->transports) ? PyList_GET_ITEM(self->transports, fd) : Py_None;
+    if (transport == Py_None) return true;
+    Py_INCREF(transport);
+    PyObject *protocol = Py_XNewRef(*slot_of(transport, &slots[PROTOCOL]));
+    /* It waits for nothing but bytes if it has none to send. */
+    bool is_plain = event->events == EPOLLIN && protocol != NULL && Py_IS_TYPE(protocol, self->connection_type) &&
+                    PyLong_AsLong(*slot_of(transport, &slots[EVENTS])) == EPOLLIN;
+    bool is_served;
+    if (is_plain) {
+        is_served = receive(self, transport, protocol, fd, active_at);
+    } else {
+        PyObject *events = PyLong_FromUnsignedLong(event->events);
+        is_served = events && end_short_way(self) && is_done(PyObject_CallMethodOneArg(transport, ready_name, events));
+        Py_XDECREF(events);
+    }
+    if (!is_served) is_served = crash(self, transport);
+    Py_XDECREF(protocol);
+    Py_DECREF(transport);
+    return is_served;
+}
+
+static bool make_room(Receiver *self)
+{
+    Py_ssize_t room = PyList_GET_SIZE(self->transports) + 1;
+    if (room <= self->room) return true;
+    struct epoll_event *events = PyMem_Resize(self->events, struct epoll_event, 2 * room);
+    if (events == NULL) return PyErr_NoMemory() != NULL;
+    self->events = events;
+    self->room = 2 * room;
+    return true;
+}
+
+/* receiver() */
 static PyObject *receiver_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Receiver *self = (Receiver *)callable;
-    if (names != NULL || PyVectorcall_NARGS(nargsf) != 1) {
-        PyErr_SetString(PyExc_TypeError, "want (data)");
-        return NULL;
-    }
+    long long until_ns = monotonic_ns() + 1000 * TURN_US;
     PyObject *active_at = PyObject_CallNoArgs(self->time);
     if (active_at == NULL) return NULL;
-    Py_XSETREF(*slot_of(self->connection, &slots[ACTIVE_AT]), active_at);
-    PyObject *now_us = PyObject_CallNoArgs(self->now_us);
-    PyObject *response = now_us ? answered(self, args[0], now_us) : NULL, *done = NULL;
-    if (response == Py_None) {
-        Py_DECREF(response);
-        done = PyObject_CallMethodObjArgs(self->listener, step_name, self->connection, args[0], now_us, NULL);
-    } else if (response != NULL) {
-        done = sent(self->connection, response);
-    }
-    Py_XDECREF(now_us);
-    return done;
+    bool is_served = true;
+    do {
+        if (!(is_served = make_room(self))) break;
+        int found = epoll_wait(self->epoll_fd, self->events, self->room, 0);
+        if (found <= 0) break;
+        for (int i = 0; is_served && i < found; i++) is_served = serve(self, &self->events[i], active_at);
+    } while (is_served && monotonic_ns() < until_ns);
+    Py_DECREF(active_at);
+    if (is_served && end_short_way(self)) Py_RETURN_NONE;
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    if (!end_short_way(self)) PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+    return NULL;
 }
 
 static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *connection, *listener, *faults, *now_us, *time, *classes;
-    if (!PyArg_ParseTuple(args, "OOOOOO!", &connection, &listener, &faults, &now_us, &time, &PyDict_Type, &classes) ||
+    int epoll_fd;
+    PyObject *transports, *listener, *faults, *now_us, *time, *classes;
+    if (!PyArg_ParseTuple(args, "iO!OOOOO!", &epoll_fd, &PyList_Type, &transports, &listener, &faults, &now_us, &time,
+                          &PyDict_Type, &classes) ||
         !find_slots(slots, RECEIVER_SLOTS, classes))
         return NULL;
     Receiver *self = (Receiver *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->call = receiver_call;
-    self->connection = Py_NewRef(connection);
+    self->epoll_fd = epoll_fd;
+    self->transports = Py_NewRef(transports);
     self->listener = Py_NewRef(listener);
     self->faults = Py_NewRef(faults);
     self->now_us = Py_NewRef(now_us);
     self->time = Py_NewRef(time);
+    self->connection_type = (PyTypeObject *)Py_NewRef(PyDict_GetItemString(classes, "TcpConnection"));
+    if ((self->buffer = PyMem_Malloc(READ_BYTES)) == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
     return (PyObject *)self;
 }
 
 static int receiver_traverse(Receiver *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->connection);
+    Py_VISIT(self->transports);
     Py_VISIT(self->listener);
     Py_VISIT(self->faults);
     Py_VISIT(self->now_us);
     Py_VISIT(self->time);
+    Py_VISIT(self->connection_type);
+    Py_VISIT(self->short_way);
     return 0;
 }
 
 static int receiver_clear(Receiver *self)
 {
-    Py_CLEAR(self->connection);
+    Py_CLEAR(self->transports);
     Py_CLEAR(self->listener);
     Py_CLEAR(self->faults);
     Py_CLEAR(self->now_us);
     Py_CLEAR(self->time);
+    Py_CLEAR(self->connection_type);
+    Py_CLEAR(self->short_way);
     return 0;
 }
 
@@ -153,31 +262,19 @@ static void receiver_dealloc(Receiver *self)
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     receiver_clear(self);
+    PyMem_Free(self->events);
+    PyMem_Free(self->buffer);
     type->tp_free(self);
     Py_DECREF(type);
 }
-
-static PyMemberDef microseconds_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Microseconds, call), READONLY, NULL},
-    {NULL},
-};
 
 static PyMemberDef receiver_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Receiver, call), READONLY, NULL},
     {NULL},
 };
 
-static PyType_Slot microseconds_slots[] = {
-    {Py_tp_doc, "Microseconds(epoch_ns): a callable that returns the time"},
-    {Py_tp_new, microseconds_new},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_dealloc, microseconds_dealloc},
-    {Py_tp_members, microseconds_members},
-    {0, NULL},
-};
-
 static PyType_Slot receiver_slots[] = {
-    {Py_tp_doc, "Receiver(…): a connection's `data_received`"},
+    {Py_tp_doc, "Receiver(…): a callable that serves the sockets that are ready"},
     {Py_tp_new, receiver_new},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_traverse, receiver_traverse},
@@ -187,28 +284,35 @@ static PyType_Slot receiver_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec microseconds_spec = {"mockraft_speed._repeats.Microseconds", sizeof(Microseconds), 0,
-                                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, microseconds_slots};
 static PyType_Spec receiver_spec = {"mockraft_speed._repeats.Receiver", sizeof(Receiver), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
                                     receiver_slots};
 
-static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
-{
-    PyObject *type = PyType_FromSpec(spec);
-    bool is_added = type != NULL && PyModule_AddObjectRef(module, name, type) == 0;
-    Py_XDECREF(type);
-    return is_added;
-}
-
-bool prepare_receiver(PyObject *module)
+static bool prepare_names(void)
 {
     return (is_performing_name = PyUnicode_InternFromString("_is_performing")) &&
            (heeds_name = PyUnicode_InternFromString("heeds_requests")) &&
            (node_name = PyUnicode_InternFromString("node")) &&
            (repeats_name = PyUnicode_InternFromString("repeats")) &&
            (answer_name = PyUnicode_InternFromString("answer")) &&
-           (write_name = PyUnicode_InternFromString("write")) && (step_name = PyUnicode_InternFromString("step")) &&
+           (step_name = PyUnicode_InternFromString("step")) &&
            (check_unread_name = PyUnicode_InternFromString("check_unread")) &&
-           add_type(module, "Microseconds", &microseconds_spec) && add_type(module, "Receiver", &receiver_spec);
+           (ready_name = PyUnicode_InternFromString("ready")) &&
+           (write_name = PyUnicode_InternFromString("write")) &&
+           (received_end_name = PyUnicode_InternFromString("received_end")) &&
+           (broke_name = PyUnicode_InternFromString("broke")) &&
+           (crash_name = PyUnicode_InternFromString("crash"));
 }
+
+bool prepare_receiver(PyObject *module)
+{
+    PyTypeObject *receiver_type = add_type(module, "Receiver", &receiver_spec);
+    Py_XDECREF(receiver_type);
+    return receiver_type != NULL && prepare_names();
+}
+
+#else
+
+bool prepare_receiver(PyObject *module) { return true; }
+
+#endif

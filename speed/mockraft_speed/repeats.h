@@ -34,7 +34,7 @@ typedef struct {
     PyObject *make; /* record -> Exchange */
 } Ring;
 
-extern PyTypeObject *record_type, *ring_type;
+extern PyTypeObject *record_type, *ring_type, *short_way_type;
 
 /* An attribute of Python objects, by the offset of its slot. */
 typedef struct {
@@ -53,8 +53,42 @@ bool find_slots(Slot *slots, int count, PyObject *classes);
 /* Return whether an attribute is true; -1 with an exception set. */
 int is_true(PyObject *object, PyObject *name);
 
-bool prepare_receiver(PyObject *module); /* add its types; false with an exception set */
-bool prepare_ring(void); /* once, before the first ring; false with an exception set */
+/* What writes repeated exchanges to a journal. During a turn its settings are as they were at the turn's begin, and
+   counts and the last id wait for its end, so that no Python code may run that sees or changes them. */
+typedef struct {
+    PyObject *journal, *ring, *numbers;
+    PyObject *counts; /* by API key */
+    bool is_heard, is_kept;
+    PyObject *api_key, *last_id; /* of what waits to be counted */
+    long long uncounted;
+} JournalWriter;
+
+bool journal_begin(JournalWriter *self); /* false with an exception set, as the next two */
+bool journal_end(JournalWriter *self);
+bool journal_write(JournalWriter *self, Record *record, PyObject *api_key, Py_ssize_t size);
+
+long long monotonic_ns(void);
+long long now_by(PyObject *now_us); /* Return the time in microseconds; -1 with an exception set. */
+
+/* Begin a turn, in which nothing but short ways runs; end it, unless an exception is set. False with one set. */
+bool short_way_begin(PyObject *short_way);
+bool short_way_end(PyObject *short_way);
+
+/* Return whether the turn goes on after an answer: listeners to the journal may have changed anything. */
+bool short_way_lasts(PyObject *short_way);
+
+/* Return the response to a request that repeats; NULL for the long way, or with an exception set. `short_way` is a
+   ShortWay, in a turn. */
+PyObject *short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
+                           long long now_us);
+
+/* Make a type and add it to a module; NULL with an exception set. */
+PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);
+
+bool prepare_clock(PyObject *module); /* add their types; false with an exception set */
+bool prepare_ring(PyObject *module);
+bool prepare_short_way(PyObject *module);
+bool prepare_receiver(PyObject *module);
 
 /* Call `make` with what the record has; a new reference. */
 PyObject *record_made_by(Record *self, PyObject *make);

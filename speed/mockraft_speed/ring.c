@@ -1,8 +1,10 @@
-/* `Ring` is `mockraft.server.journal.ring.PureRing`, which also makes exchanges of records. */
+/* `Ring` is `mockraft.server.journal.ring.PureRing`, which also makes exchanges of records; and what writes records. */
 
 #include "repeats.h"
 
 PyTypeObject *record_type, *ring_type;
+
+static PyObject *enabled_name, *listeners_name, *last_id_name, *counts_name, *add_exchange_name;
 
 static void record_dealloc(Record *self)
 {
@@ -132,6 +134,56 @@ bool ring_add(Ring *self, PyObject *entry, Py_ssize_t size)
     return true;
 }
 
+bool journal_begin(JournalWriter *self)
+{
+    int is_heard = is_true(self->journal, listeners_name), is_kept = is_true(self->journal, enabled_name);
+    self->is_heard = is_heard;
+    self->is_kept = is_kept;
+    Py_XSETREF(self->counts, PyObject_GetAttr(self->journal, counts_name));
+    return is_heard >= 0 && is_kept >= 0 && self->counts != NULL;
+}
+
+static bool journal_count(JournalWriter *self)
+{
+    PyObject *before = PyDict_GetItemWithError(self->counts, self->api_key);
+    if (PyErr_Occurred()) return false;
+    PyObject *count = PyLong_FromLongLong((before ? PyLong_AsLongLong(before) : 0) + self->uncounted);
+    bool is_counted = count != NULL && PyDict_SetItem(self->counts, self->api_key, count) == 0;
+    Py_XDECREF(count);
+    Py_CLEAR(self->api_key);
+    self->uncounted = 0;
+    return is_counted;
+}
+
+bool journal_end(JournalWriter *self)
+{
+    if (self->uncounted == 0) return true;
+    bool is_written = PyObject_SetAttr(self->journal, last_id_name, self->last_id) == 0;
+    Py_CLEAR(self->last_id);
+    return journal_count(self) && is_written;
+}
+
+/* Write the record, or the whole exchange where listeners wait for it. */
+bool journal_write(JournalWriter *self, Record *record, PyObject *api_key, Py_ssize_t size)
+{
+    if (self->is_heard) {
+        record->number = PyLong_FromLong(0); /* add_exchange gives the number */
+        PyObject *exchange = record->number ? record_made_by(record, ((Ring *)self->ring)->make) : NULL;
+        PyObject *done = exchange ? PyObject_CallMethodOneArg(self->journal, add_exchange_name, exchange) : NULL;
+        Py_XDECREF(exchange);
+        Py_XDECREF(done);
+        return done != NULL;
+    }
+    if (self->api_key != api_key) {
+        if (self->uncounted && !journal_count(self)) return false;
+        self->api_key = Py_NewRef(api_key);
+    }
+    if ((record->number = PyIter_Next(self->numbers)) == NULL) return false;
+    Py_XSETREF(self->last_id, Py_NewRef(record->number));
+    self->uncounted++;
+    return !self->is_kept || ring_add((Ring *)self->ring, (PyObject *)record, size);
+}
+
 static PyObject *ring_append(Ring *self, PyObject *args)
 {
     PyObject *entry;
@@ -207,9 +259,14 @@ static PyType_Spec record_spec = {"mockraft_speed._repeats.Record", sizeof(Recor
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, record_slots};
 static PyType_Spec ring_spec = {"mockraft_speed._repeats.Ring", sizeof(Ring), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, ring_slots};
-bool prepare_ring(void)
+
+bool prepare_ring(PyObject *module)
 {
     record_type = (PyTypeObject *)PyType_FromSpec(&record_spec);
-    ring_type = (PyTypeObject *)PyType_FromSpec(&ring_spec);
-    return record_type != NULL && ring_type != NULL;
+    ring_type = add_type(module, "Ring", &ring_spec);
+    return (enabled_name = PyUnicode_InternFromString("enabled")) &&
+           (listeners_name = PyUnicode_InternFromString("_listeners")) &&
+           (last_id_name = PyUnicode_InternFromString("_last_id")) &&
+           (counts_name = PyUnicode_InternFromString("exchanges_by_api")) &&
+           (add_exchange_name = PyUnicode_InternFromString("add_exchange")) && record_type != NULL && ring_type != NULL;
 }

@@ -1,14 +1,12 @@
-/* The module `mockraft_speed._repeats`: the short way of requests that repeat.
-
-   `ShortWay` is `Repeats.answer` of `mockraft.server.repeats`, step by step, with the attributes read from their slots.
+/* `ShortWay` is `Repeats.answer` of `mockraft.server.repeats`, step by step, with the attributes read from their slots.
    Requests are remembered, and the state that a response depends on is returned, by the Python code alone. */
 
 #include "repeats.h"
 
-enum { CORRELATION_ID = 8, AFTER_CORRELATION_ID = 12, CLIENT_ID_SIZE = 13, BEFORE_OFFSET = 27, OFFSET_BYTES = 8 };
-enum { RULE_STATE = 2, RULE_RECORD, RULE_IGNORES_OFFSET, RULE_ITEMS }; /* items of a RepeatRule */
+enum { API_KEY = 5, CORRELATION_ID = 8, AFTER_CORRELATION_ID = 12, CLIENT_ID_SIZE = 13, BEFORE_OFFSET = 27, OFFSET_BYTES = 8 };
+enum { RULE_STATE = 2, RULE_RECORD, RULE_IGNORES_OFFSET, RULE_UNCHANGED, RULE_ITEMS }; /* items of a RepeatRule */
 
-static PyTypeObject *short_way_type;
+PyTypeObject *short_way_type;
 
 /* What ShortWay reads of Python objects. */
 enum {
@@ -30,22 +28,6 @@ static Slot slots[] = {
     {"FrameReader", "_partial"}, {"FrameReader", "failure"},
 };
 
-bool find_slots(Slot *slots, int count, PyObject *classes)
-{
-    for (int i = 0; i < count; i++) {
-        PyObject *class = PyDict_GetItemString(classes, slots[i].class);
-        PyObject *found = class == NULL ? NULL : PyObject_GetAttrString(class, slots[i].name);
-        if (found == NULL || !Py_IS_TYPE(found, &PyMemberDescr_Type)) {
-            Py_XDECREF(found);
-            PyErr_Format(PyExc_TypeError, "%s.%s is no slot", slots[i].class, slots[i].name);
-            return false;
-        }
-        slots[i].offset = ((PyMemberDescrObject *)found)->d_member->offset;
-        Py_DECREF(found);
-    }
-    return true;
-}
-
 static inline PyObject **slot(PyObject *object, int number) { return slot_of(object, &slots[number]); }
 
 static inline PyObject *get(PyObject *object, int number) { return *slot(object, number); }
@@ -55,66 +37,46 @@ static inline bool bytes_are(PyObject *bytes, const char *other, Py_ssize_t size
     return PyBytes_GET_SIZE(bytes) == size && memcmp(PyBytes_AS_STRING(bytes), other, size) == 0;
 }
 
+/* What a rule's `unchanged` returned last. Within a turn nothing but rules runs, so that it is asked once, and after
+   `record`. */
+typedef struct {
+    PyObject *value, *contacts; /* contacts: NULL for no dictionary */
+    unsigned turn, version;     /* the turn that it is of, and how many values there were */
+} Unchanged;
+
+/* A repeat whose state was the remembered one, and that was recorded, for an offset. */
+typedef struct {
+    const Unchanged *unchanged;
+    unsigned version;
+    PyObject *repeat; /* only compared */
+    long long offset;
+} Proceeded;
+
+enum { APIS = 256, PROCEEDED = 1024 };
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *controller, *connections, *apis, *remembered, *stubs, *responses, *journal, *ring;
-    PyObject *numbers; /* of the journal */
+    PyObject *controller, *connections, *apis, *remembered, *stubs, *responses;
+    JournalWriter journal;
+    /* During a turn: */
+    bool is_armed;    /* the stubs */
+    PyObject *now_us; /* of the responses */
+    unsigned turn;
+    Unchanged unchanged[APIS];
+    Proceeded proceeded[PROCEEDED];
 } ShortWay;
 
-static PyObject *is_armed_name, *enabled_name, *listeners_name, *last_id_name, *now_us_name, *counts_name;
-static PyObject *add_exchange_name;
+static PyObject *is_armed_name, *now_us_name;
 static Py_ssize_t entry_overhead;
-
-int is_true(PyObject *object, PyObject *name)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value == NULL) return -1;
-    int found = PyObject_IsTrue(value);
-    Py_DECREF(value);
-    return found;
-}
-
-/* Write the record to the journal, or the whole exchange where listeners wait for it. */
-static bool write_journal(ShortWay *self, Record *record, Py_ssize_t size)
-{
-    int is_heard = is_true(self->journal, listeners_name);
-    if (is_heard < 0) return false;
-    if (is_heard) {
-        record->number = PyLong_FromLong(0); /* add_exchange gives the number */
-        PyObject *exchange = record->number ? record_made_by(record, ((Ring *)self->ring)->make) : NULL;
-        PyObject *done = exchange ? PyObject_CallMethodOneArg(self->journal, add_exchange_name, exchange) : NULL;
-        Py_XDECREF(exchange);
-        Py_XDECREF(done);
-        return done != NULL;
-    }
-    PyObject *api_key = PyTuple_GET_ITEM(get(record->repeat, REPEAT_HEADER), 0);
-    PyObject *counts = PyObject_GetAttr(self->journal, counts_name);
-    if (counts == NULL) return false;
-    PyObject *before = PyDict_GetItemWithError(counts, api_key);
-    PyObject *count = PyErr_Occurred() ? NULL : PyLong_FromLongLong(before ? PyLong_AsLongLong(before) + 1 : 1);
-    bool is_counted = count != NULL && PyDict_SetItem(counts, api_key, count) == 0;
-    Py_XDECREF(count);
-    Py_DECREF(counts);
-    if (!is_counted || (record->number = PyIter_Next(self->numbers)) == NULL) return false;
-    if (PyObject_SetAttr(self->journal, last_id_name, record->number) < 0) return false;
-    int is_kept = is_true(self->journal, enabled_name);
-    return is_kept > 0 ? ring_add((Ring *)self->ring, (PyObject *)record, size) : is_kept == 0;
-}
 
 /* Set how long the answer took; false with an exception set. */
 static bool measure(ShortWay *self, Record *record)
 {
-    PyObject *now_us = PyObject_GetAttr(self->responses, now_us_name);
-    PyObject *now = now_us && now_us != Py_None ? PyObject_CallNoArgs(now_us) : NULL;
-    bool is_measured = now_us == Py_None;
-    if (now != NULL) {
-        record->took_us = PyLong_AsLongLong(now) - record->received_us;
-        is_measured = !PyErr_Occurred();
-    }
-    Py_XDECREF(now_us);
-    Py_XDECREF(now);
-    return is_measured;
+    if (self->now_us == Py_None) return true;
+    long long now_us = now_by(self->now_us);
+    record->took_us = now_us - record->received_us;
+    return now_us != -1 || !PyErr_Occurred();
 }
 
 static Record *record_new(PyObject *repeat, PyObject *connection, const char *data, long long offset, long long now_us)
@@ -143,32 +105,86 @@ static int may_answer(ShortWay *self, PyObject *connection, PyObject *repeat)
         return 0;
     int holds = PyObject_IsTrue(get(connection, CONNECTION_WAITING));
     if (holds == 0) holds = PyObject_IsTrue(get(reader, READER_PARTIAL));
-    if (holds == 0) holds = is_true(self->stubs, is_armed_name);
+    if (holds == 0) holds = self->is_armed;
     if (holds) return holds < 0 ? -1 : 0;
     PyObject *api = PyDict_GetItemWithError(self->apis, PyTuple_GET_ITEM(get(repeat, REPEAT_HEADER), 0));
     return PyErr_Occurred() ? -1 : api == get(repeat, REPEAT_API);
 }
 
-/* Return whether the state is that of the remembered request, and have the rule record the request; -1 with an
-   exception set. */
-static int proceed(ShortWay *self, PyObject *rule, PyObject *repeat, long long offset, long long now_us)
+/* Find out whether the rule's states are unchanged since the last time; false with an exception set. */
+static bool ask(ShortWay *self, PyObject *rule, Unchanged *unchanged)
 {
-    PyObject *subject = get(repeat, REPEAT_SUBJECT), *record = PyTuple_GET_ITEM(rule, RULE_RECORD);
-    PyObject *number = PyLong_FromLongLong(offset);
-    if (number == NULL) return -1;
-    PyObject *arguments[] = {self->controller, subject, number, NULL};
+    PyObject *found = PyObject_CallOneArg(PyTuple_GET_ITEM(rule, RULE_UNCHANGED), self->controller);
+    if (found == NULL) return false;
+    PyObject *value = PyTuple_GET_ITEM(found, 0), *contacts = PyTuple_GET_ITEM(found, 1);
+    int is_equal = unchanged->value == NULL ? 0 : PyObject_RichCompareBool(value, unchanged->value, Py_EQ);
+    if (is_equal == 0) unchanged->version++;
+    Py_XSETREF(unchanged->value, Py_NewRef(value));
+    Py_XSETREF(unchanged->contacts, contacts == Py_None ? NULL : Py_NewRef(contacts));
+    unchanged->turn = self->turn;
+    Py_DECREF(found);
+    return is_equal >= 0;
+}
+
+/* Record a contact of a subject that has one; 0 if it has none, -1 with an exception set. */
+static int touch(PyObject *contacts, PyObject *subject, long long now_us)
+{
+    if (PyDict_GetItemWithError(contacts, subject) == NULL) return PyErr_Occurred() ? -1 : 0;
+    PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
+    int is_set = now_ms != NULL && PyDict_SetItem(contacts, subject, now_ms) == 0;
+    Py_XDECREF(now_ms);
+    return is_set ? 1 : -1;
+}
+
+/* Have the rule record the request; false with an exception set. */
+static bool record(ShortWay *self, PyObject *rule, PyObject *subject, PyObject *offset, long long now_us)
+{
+    PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
+    PyObject *arguments[] = {self->controller, subject, offset, now_ms};
+    PyObject *done = now_ms ? PyObject_Vectorcall(PyTuple_GET_ITEM(rule, RULE_RECORD), arguments, 4, NULL) : NULL;
+    Py_XDECREF(now_ms);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+/* Return whether the state is that of the remembered request; -1 with an exception set. */
+static int is_same(ShortWay *self, PyObject *rule, PyObject *repeat, PyObject *offset)
+{
+    PyObject *arguments[] = {self->controller, get(repeat, REPEAT_SUBJECT), offset};
     PyObject *state = PyObject_Vectorcall(PyTuple_GET_ITEM(rule, RULE_STATE), arguments, 3, NULL);
-    int is_same = state == NULL ? -1 : PyObject_RichCompareBool(state, get(repeat, REPEAT_STATE), Py_EQ);
+    int is_equal = state == NULL ? -1 : PyObject_RichCompareBool(state, get(repeat, REPEAT_STATE), Py_EQ);
     Py_XDECREF(state);
-    if (is_same > 0 && record != Py_None) {
-        arguments[3] = PyLong_FromLongLong(now_us / 1000);
-        PyObject *done = arguments[3] ? PyObject_Vectorcall(record, arguments, 4, NULL) : NULL;
-        if (done == NULL) is_same = -1;
-        Py_XDECREF(done);
-        Py_XDECREF(arguments[3]);
+    return is_equal;
+}
+
+/* Return whether the state is that of the remembered request, and then have the request recorded; -1 with an exception
+   set. */
+static int proceed(ShortWay *self, PyObject *rule, PyObject *repeat, uint8_t api_key, long long offset, long long now_us)
+{
+    PyObject *subject = get(repeat, REPEAT_SUBJECT);
+    bool has_record = PyTuple_GET_ITEM(rule, RULE_RECORD) != Py_None;
+    Unchanged *unchanged = &self->unchanged[api_key];
+    if (PyTuple_GET_ITEM(rule, RULE_UNCHANGED) == Py_None)
+        unchanged->version++;
+    else if (unchanged->turn != self->turn && !ask(self, rule, unchanged))
+        return -1;
+    Proceeded *before = &self->proceeded[((uintptr_t)repeat / 32) % PROCEEDED];
+    bool is_known = before->repeat == repeat && before->offset == offset && before->unchanged == unchanged &&
+                    before->version == unchanged->version;
+    if (is_known && !has_record) return 1;
+    if (is_known && unchanged->contacts != NULL) {
+        int is_touched = touch(unchanged->contacts, subject, now_us);
+        if (is_touched) return is_touched;
     }
-    Py_DECREF(number);
-    return is_same;
+    PyObject *number = PyLong_FromLongLong(offset);
+    int proceeds = number == NULL ? -1 : is_known ? 1 : is_same(self, rule, repeat, number);
+    *before = (Proceeded){unchanged, unchanged->version, proceeds > 0 ? repeat : NULL, offset};
+    if (proceeds > 0 && has_record) {
+        unchanged->turn = self->turn - 1; /* recording may change what other states depend on */
+        if (!record(self, rule, subject, number, now_us)) proceeds = -1;
+    }
+    Py_XDECREF(number);
+    return proceeds;
 }
 
 static PyObject *response_to(PyObject *repeat, const char *data)
@@ -184,11 +200,11 @@ static PyObject *response_to(PyObject *repeat, const char *data)
 }
 
 /* Return the response to a request that repeats; NULL without an exception for the long way. */
-static PyObject *answer(ShortWay *self, PyObject *connection, PyObject *rule, PyObject *repeat, PyObject *data,
-                        long long offset, long long now_us)
+static PyObject *answer(ShortWay *self, PyObject *connection, PyObject *rule, PyObject *repeat, const char *data,
+                        Py_ssize_t size, long long offset, long long now_us)
 {
     int may = may_answer(self, connection, repeat);
-    if (may > 0) may = proceed(self, rule, repeat, offset, now_us);
+    if (may > 0) may = proceed(self, rule, repeat, (uint8_t)data[API_KEY], offset, now_us);
     if (may <= 0) return NULL;
     long broker_id = PyLong_AsLong(get(connection, CONNECTION_BROKER_ID));
     if (broker_id == -1 && PyErr_Occurred()) return NULL;
@@ -197,37 +213,47 @@ static PyObject *answer(ShortWay *self, PyObject *connection, PyObject *rule, Py
         Py_SETREF(*slot(connection, CONNECTION_CLIENT_ID), Py_NewRef(PyTuple_GET_ITEM(sender, 0)));
         Py_SETREF(*slot(connection, CONNECTION_BROKER_ID), Py_NewRef(PyTuple_GET_ITEM(sender, 1)));
     }
-    PyObject *response = response_to(repeat, PyBytes_AS_STRING(data));
-    Record *record = response ? record_new(repeat, connection, PyBytes_AS_STRING(data), offset, now_us) : NULL;
+    PyObject *response = response_to(repeat, data);
+    Record *record = response ? record_new(repeat, connection, data, offset, now_us) : NULL;
     bool is_written = record != NULL && measure(self, record) &&
-                      write_journal(self, record, PyBytes_GET_SIZE(data) - 4 + PyBytes_GET_SIZE(response) + entry_overhead);
+                      journal_write(&self->journal, record, PyTuple_GET_ITEM(get(repeat, REPEAT_HEADER), 0),
+                                    size - 4 + PyBytes_GET_SIZE(response) + entry_overhead);
     Py_XDECREF(record);
     if (!is_written) Py_CLEAR(response);
     return response;
 }
 
-/* short_way(connection_id, data, now_us) -> bytes | None */
-static PyObject *short_way_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+bool short_way_begin(PyObject *short_way)
 {
-    ShortWay *self = (ShortWay *)callable;
-    if (names != NULL || PyVectorcall_NARGS(nargsf) != 3) {
-        PyErr_SetString(PyExc_TypeError, "want (connection_id, data, now_us)");
-        return NULL;
-    }
-    PyObject *data = args[1];
-    Py_ssize_t size = PyBytes_CheckExact(data) ? PyBytes_GET_SIZE(data) : 0, end = size;
-    if (size <= CLIENT_ID_SIZE) Py_RETURN_NONE;
-    const char *bytes = PyBytes_AS_STRING(data);
-    PyObject *key = PyBytes_FromStringAndSize(bytes + 5, 1);
+    ShortWay *self = (ShortWay *)short_way;
+    int is_armed = is_true(self->stubs, is_armed_name);
+    if (is_armed < 0) return false;
+    self->is_armed = is_armed;
+    self->turn++;
+    Py_XSETREF(self->now_us, PyObject_GetAttr(self->responses, now_us_name));
+    return self->now_us != NULL && journal_begin(&self->journal);
+}
+
+bool short_way_lasts(PyObject *short_way) { return !((ShortWay *)short_way)->journal.is_heard; }
+
+bool short_way_end(PyObject *short_way) { return journal_end(&((ShortWay *)short_way)->journal); }
+
+PyObject *short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
+                           long long now_us)
+{
+    ShortWay *self = (ShortWay *)short_way;
+    if (size <= CLIENT_ID_SIZE) return NULL;
+    PyObject *key = PyBytes_FromStringAndSize(bytes + API_KEY, 1);
     PyObject *remembered = key ? PyDict_GetItemWithError(self->remembered, key) : NULL;
     Py_XDECREF(key);
-    if (remembered == NULL) goto long_way;
+    if (remembered == NULL) return NULL;
     PyObject *rule = get(remembered, REMEMBERED_RULE);
     long long offset = 0;
+    Py_ssize_t end = size;
     const char *tail = bytes + size;
     if (PyTuple_GET_ITEM(rule, RULE_IGNORES_OFFSET) == Py_True) {
         end = BEFORE_OFFSET + (uint8_t)bytes[CLIENT_ID_SIZE];
-        if (size < end + OFFSET_BYTES) Py_RETURN_NONE;
+        if (size < end + OFFSET_BYTES) return NULL;
         uint64_t number;
         memcpy(&number, bytes + end, OFFSET_BYTES);
         offset = (long long)__builtin_bswap64(number);
@@ -238,22 +264,34 @@ static PyObject *short_way_call(PyObject *callable, PyObject *const *args, size_
     Py_XDECREF(key);
     if (repeat == NULL || !bytes_are(get(repeat, REPEAT_HEAD), bytes, 8) ||
         !bytes_are(get(repeat, REPEAT_TAIL), tail, bytes + size - tail))
-        goto long_way;
-    PyObject *connection = PyDict_GetItemWithError(self->connections, args[0]);
-    if (connection == NULL) goto long_way;
-    long long now_us = PyLong_AsLongLong(args[2]);
-    if (now_us == -1 && PyErr_Occurred()) return NULL;
+        return NULL;
+    PyObject *connection = PyDict_GetItemWithError(self->connections, connection_id);
+    if (connection == NULL) return NULL;
     Py_INCREF(rule); /* the state is compared by Python code, which may forget the request, or end the connection */
     Py_INCREF(repeat);
     Py_INCREF(connection);
-    PyObject *response = answer(self, connection, rule, repeat, data, offset, now_us);
+    PyObject *response = answer(self, connection, rule, repeat, bytes, size, offset, now_us);
     Py_DECREF(rule);
     Py_DECREF(repeat);
     Py_DECREF(connection);
-    if (response != NULL) return response;
-long_way:
-    if (PyErr_Occurred()) return NULL;
-    Py_RETURN_NONE;
+    return response;
+}
+
+/* short_way(connection_id, data, now_us) -> bytes | None */
+static PyObject *short_way_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    if (names != NULL || PyVectorcall_NARGS(nargsf) != 3 || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "want (connection_id, data, now_us)");
+        return NULL;
+    }
+    long long now_us = PyLong_AsLongLong(args[2]);
+    if (now_us == -1 && PyErr_Occurred()) return NULL;
+    PyObject *data = args[1];
+    PyObject *response = NULL;
+    if (short_way_begin(callable))
+        response = short_way_answer(callable, args[0], PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), now_us);
+    if (PyErr_Occurred() || !short_way_end(callable)) Py_CLEAR(response);
+    return response != NULL || PyErr_Occurred() ? response : Py_NewRef(Py_None);
 }
 
 static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -277,9 +315,7 @@ static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     self->remembered = Py_NewRef(remembered);
     self->stubs = Py_NewRef(stubs);
     self->responses = Py_NewRef(responses);
-    self->journal = Py_NewRef(journal);
-    self->ring = Py_NewRef(ring);
-    self->numbers = Py_NewRef(numbers);
+    self->journal = (JournalWriter){Py_NewRef(journal), Py_NewRef(ring), Py_NewRef(numbers)};
     return (PyObject *)self;
 }
 
@@ -292,9 +328,13 @@ static int short_way_traverse(ShortWay *self, visitproc visit, void *arg)
     Py_VISIT(self->remembered);
     Py_VISIT(self->stubs);
     Py_VISIT(self->responses);
-    Py_VISIT(self->journal);
-    Py_VISIT(self->ring);
-    Py_VISIT(self->numbers);
+    Py_VISIT(self->now_us);
+    for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].value);
+    for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].contacts);
+    Py_VISIT(self->journal.journal);
+    Py_VISIT(self->journal.ring);
+    Py_VISIT(self->journal.numbers);
+    Py_VISIT(self->journal.counts);
     return 0;
 }
 
@@ -306,9 +346,15 @@ static int short_way_clear(ShortWay *self)
     Py_CLEAR(self->remembered);
     Py_CLEAR(self->stubs);
     Py_CLEAR(self->responses);
-    Py_CLEAR(self->journal);
-    Py_CLEAR(self->ring);
-    Py_CLEAR(self->numbers);
+    Py_CLEAR(self->now_us);
+    for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].value);
+    for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].contacts);
+    Py_CLEAR(self->journal.journal);
+    Py_CLEAR(self->journal.ring);
+    Py_CLEAR(self->journal.numbers);
+    Py_CLEAR(self->journal.counts);
+    Py_CLEAR(self->journal.api_key);
+    Py_CLEAR(self->journal.last_id);
     return 0;
 }
 
@@ -341,29 +387,9 @@ static PyType_Spec short_way_spec = {"mockraft_speed._repeats.ShortWay", sizeof(
                                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
                                      short_way_slots};
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mockraft_speed._repeats", NULL, -1, NULL};
-
-static bool prepare_names(void)
+bool prepare_short_way(PyObject *module)
 {
-    return (is_armed_name = PyUnicode_InternFromString("is_armed")) &&
-           (enabled_name = PyUnicode_InternFromString("enabled")) &&
-           (listeners_name = PyUnicode_InternFromString("_listeners")) &&
-           (last_id_name = PyUnicode_InternFromString("_last_id")) &&
-           (now_us_name = PyUnicode_InternFromString("now_us")) &&
-           (counts_name = PyUnicode_InternFromString("exchanges_by_api")) &&
-           (add_exchange_name = PyUnicode_InternFromString("add_exchange"));
-}
-
-PyMODINIT_FUNC PyInit__repeats(void)
-{
-    PyObject *module = PyModule_Create(&definition);
-    if (module == NULL) return NULL;
-    short_way_type = (PyTypeObject *)PyType_FromSpec(&short_way_spec);
-    if (!prepare_names() || !prepare_ring() || !prepare_receiver(module) || short_way_type == NULL ||
-        PyModule_AddObjectRef(module, "Ring", (PyObject *)ring_type) < 0 ||
-        PyModule_AddObjectRef(module, "ShortWay", (PyObject *)short_way_type) < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
-    return module;
+    short_way_type = add_type(module, "ShortWay", &short_way_spec);
+    return short_way_type != NULL && (is_armed_name = PyUnicode_InternFromString("is_armed")) &&
+           (now_us_name = PyUnicode_InternFromString("now_us"));
 }

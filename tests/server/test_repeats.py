@@ -71,7 +71,7 @@ class Node:
             controller.log.read(0, 1 << 30),
             [entry.to_json() for entry in self.rig.node.journal.entries],
             [[entry.request_frame, entry.response_frame] for entry in self.rig.node.journal.exchanges()],
-            list(controller.sessions._contacts_ms.items()),
+            list(controller.sessions.contacts_ms.items()),
             {broker_id: vars_of(state) for broker_id, state in states.brokers.items()},
             states._active_offsets.lowest(),
             self.rig.node.received_bytes,

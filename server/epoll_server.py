@@ -1,0 +1,310 @@
+"""All connections of a listener behind one epoll file descriptor, which the event loop watches as a single reader.
+
+An event loop calls back for each event of each socket, and its transports queue each write; with short requests that
+costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent at
+once. `EpollTransport` is to its protocol what asyncio's transport is, so that protocols, TLS and toxics notice nothing.
+With mockraft-speed the callback is in C (`Receiver`). The event loop's other work waits no longer than with asyncio's
+transports: a callback serves what is ready, and looks for more only while less than `TURN_S` has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from select import EPOLLIN, EPOLLOUT, epoll
+from time import monotonic
+from typing import Any, cast
+
+from mockraft.server.listening import BACKLOG
+
+TURN_S = 0.001
+"""Time after which a callback does not look for more sockets that are ready."""
+
+READ_BYTES = 65_536
+ACCEPTED_AT_ONCE = 256
+SENT_AT_ONCE = 64
+"""Writes that one system call sends when a socket has become writable again."""
+
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+EXHAUSTED_PAUSE_S = 1.0
+
+
+class EpollServer:
+    """Accepts connections on a bound socket, and serves those that are ready; use `start` and `close`.
+
+    `transports` has the open ones by file descriptor.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, bound: socket.socket, accept: Callable[[], asyncio.BaseProtocol]
+    ) -> None:
+        self.loop = loop
+        self.epoll = epoll()
+        self.transports: list[EpollTransport | None] = []
+        self._bound = bound
+        self._accept = accept
+        self._open = 0
+        self._is_closed = False
+
+    def start(self, serve: Callable[[], None] | None = None) -> None:
+        """Listen; `serve` is called when a socket is ready, in place of this class's own."""
+        self._bound.setblocking(False)
+        self._bound.listen(BACKLOG)
+        self.loop.add_reader(self._bound.fileno(), self._accept_ready)
+        self.loop.add_reader(self.epoll.fileno(), serve or self.serve)
+
+    def close(self) -> None:
+        """Stop listening; connections stay open."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.loop.remove_reader(self._bound.fileno())
+            self._bound.close()
+            self._end_if_empty()
+
+    def serve(self) -> None:
+        """Serve every socket that is ready."""
+        transports, poll = self.transports, self.epoll.poll
+        until = monotonic() + TURN_S
+        while found := poll(0, len(transports) + 1):
+            for fd, events in found:
+                if (transport := transports[fd]) is not None:
+                    try:
+                        transport.ready(events)
+                    except Exception as error:
+                        transport.crash(error)
+            if monotonic() >= until:
+                break
+
+    def ended(self, fd: int) -> None:
+        """Forget a transport."""
+        self.transports[fd] = None
+        self._open -= 1
+        self._end_if_empty()
+
+    def _end_if_empty(self) -> None:
+        if self._is_closed and not self._open:
+            self.loop.remove_reader(self.epoll.fileno())
+            self.epoll.close()
+
+    def _accept_ready(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            if self._is_closed:
+                return
+            try:
+                sock, address = self._bound.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in EXHAUSTED:
+                    raise
+                self.loop.call_exception_handler({"message": "a connection waits to be accepted", "exception": error})
+                self.loop.remove_reader(self._bound.fileno())
+                self.loop.call_later(EXHAUSTED_PAUSE_S, self._accept_again)
+                return
+            self._connect(sock, address)
+
+    def _accept_again(self) -> None:
+        if not self._is_closed:
+            self.loop.add_reader(self._bound.fileno(), self._accept_ready)
+
+    def _connect(self, sock: socket.socket, address: Any) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        fd = sock.fileno()
+        self.transports += [None] * (fd + 1 - len(self.transports))
+        protocol = cast(asyncio.Protocol, self._accept())
+        self.transports[fd] = transport = EpollTransport(self, sock, address, protocol)
+        self._open += 1
+        try:
+            protocol.connection_made(transport)
+            transport.watch()
+        except Exception as error:
+            transport.crash(error)
+
+
+class EpollTransport(asyncio.Transport):
+    """The transport of one accepted socket.
+
+    `events` are those that epoll looks for, `unsent_bytes` how many written bytes the socket has not taken.
+    """
+
+    __slots__ = (
+        "_fd",
+        "_high",
+        "_is_closing",
+        "_is_ended",
+        "_is_full",
+        "_low",
+        "_reads",
+        "_server",
+        "_sock",
+        "_unsent",
+        "events",
+        "protocol",
+        "unsent_bytes",
+    )
+
+    def __init__(self, server: EpollServer, sock: socket.socket, address: Any, protocol: asyncio.Protocol) -> None:
+        super().__init__({"socket": sock, "peername": address})
+        self.protocol = protocol
+        self._server = server
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._high, self._low = READ_BYTES, READ_BYTES // 4
+        self._unsent: deque[bytes | memoryview] = deque()
+        self.unsent_bytes = 0
+        self.events = 0
+        self._reads = True
+        self._is_closing = self._is_ended = self._is_full = False
+
+    def watch(self) -> None:
+        """Have epoll look for what the transport waits for; nothing, not even a reset, if it waits for nothing."""
+        events = EPOLLIN if self._reads and not self._is_closing else 0
+        if self._unsent:
+            events |= EPOLLOUT
+        before, self.events = self.events, events
+        if events != before:
+            if not before:
+                self._server.epoll.register(self._fd, events)
+            elif events:
+                self._server.epoll.modify(self._fd, events)
+            else:
+                self._server.epoll.unregister(self._fd)
+
+    def ready(self, events: int) -> None:
+        """Write and read what can be; an error or a hang-up is met by whichever of both it waits for."""
+        if events != EPOLLIN and self._unsent:
+            self._write_unsent()
+        if events != EPOLLOUT and self.events & EPOLLIN:
+            try:
+                data = self._sock.recv(READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self.broke(error)
+                return
+            if data:
+                self.protocol.data_received(data)
+            else:
+                self.received_end()
+
+    def received_end(self) -> None:
+        """Report the peer's end; close, unless the protocol wants to send more."""
+        self._reads = False
+        if self.protocol.eof_received():
+            self.watch()
+        else:
+            self.close()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes, or keep them until the socket takes them."""
+        if self._is_closing:
+            return
+        sent = 0
+        if not self._unsent:
+            try:
+                sent = self._sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                self.broke(error)
+                return
+            if sent == len(data):
+                return
+        self._unsent.append(memoryview(bytes(data))[sent:])
+        self.unsent_bytes += len(data) - sent
+        self.watch()
+        if self.unsent_bytes > self._high and not self._is_full:
+            self._is_full = True
+            self.protocol.pause_writing()
+
+    def _write_unsent(self) -> None:
+        unsent = self._unsent
+        try:
+            sent = self._sock.sendmsg([*islice(unsent, SENT_AT_ONCE)])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.broke(error)
+            return
+        self.unsent_bytes -= sent
+        while unsent and len(unsent[0]) <= sent:
+            sent -= len(unsent.popleft())
+        if sent:
+            unsent[0] = unsent[0][sent:]
+        if self._is_full and self.unsent_bytes <= self._low:
+            self._is_full = False
+            self.protocol.resume_writing()
+        if not unsent:
+            self.watch()
+            if self._is_closing:
+                self._end(None)
+
+    def close(self) -> None:
+        """Close once everything is written."""
+        if not self._is_closing:
+            self._is_closing = True
+            self.watch()
+            if not self._unsent:
+                self._end(None)
+
+    def abort(self) -> None:
+        """Close at once; unsent bytes are lost."""
+        self.broke(None)
+
+    def broke(self, error: OSError | None) -> None:
+        """Close at once, for an error of the socket."""
+        self._is_closing = True
+        self._unsent.clear()
+        self.unsent_bytes = 0
+        self.watch()
+        self._end(error)
+
+    def crash(self, error: Exception) -> None:
+        """Close at once, because the protocol raised."""
+        what = {"message": "a protocol's callback failed", "exception": error, "transport": self}
+        self._server.loop.call_exception_handler(what)
+        self.abort()
+
+    def _end(self, error: OSError | None) -> None:
+        if not self._is_ended:
+            self._is_ended = True
+            self._server.loop.call_soon(self._report_end, error)
+
+    def _report_end(self, error: OSError | None) -> None:
+        try:
+            self.protocol.connection_lost(error)
+        finally:
+            self._sock.close()
+            self._server.ended(self._fd)
+
+    def is_closing(self) -> bool:
+        """Return True if it is closed, or will be when everything is written."""
+        return self._is_closing
+
+    def pause_reading(self) -> None:
+        """Receive nothing for now."""
+        self._reads = False
+        self.watch()
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+        self._reads = True
+        self.watch()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set how many unsent bytes pause the protocol, and how few resume it."""
+        self._high = READ_BYTES if high is None else high
+        self._low = self._high // 4 if low is None else low
+
+    def get_write_buffer_size(self) -> int:
+        """Return the number of unsent bytes."""
+        return self.unsent_bytes
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Give what is received to another protocol from now on."""
+        self.protocol = cast(asyncio.Protocol, protocol)

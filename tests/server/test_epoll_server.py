@@ -1,0 +1,217 @@
+"""Sockets of the controller listener: what arrives in parts, ends early or is not read, on both event loops."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.server import epoll_server
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
+
+from ..conftest import registration_request
+from ..waiting import until
+from .test_tcp import connected, filler, frames_until, listening, send_many
+
+VERY_MANY = 1_000
+RESET = struct.pack("ii", 1, 0)
+
+pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
+
+
+def api_versions(number: int) -> bytes:
+    return write_request(ApiVersionsRequest(), 0, number, "test")
+
+
+def ids_of(frames: list[bytes]) -> list[int]:
+    return [int.from_bytes(frame[:4]) for frame in frames]
+
+
+async def send(client_socket: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(client_socket, data)
+
+
+async def end_of(client_socket: socket.socket) -> int:
+    """Read until the server closes; return the number of bytes before that."""
+    received = 0
+    while data := await asyncio.get_running_loop().sock_recv(client_socket, 1 << 20):
+        received += len(data)
+    return received
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_frames_in_parts_and_many_in_one_part() -> None:
+    async with Controller() as controller:
+        with await connected(controller.port) as client_socket:
+            for byte in api_versions(0):
+                await send(client_socket, bytes([byte]))
+                await asyncio.sleep(0)
+            await send(client_socket, b"".join(map(api_versions, range(1, 60))) + api_versions(60)[:9])
+            await send(client_socket, api_versions(60)[9:])
+            assert ids_of(await frames_until(client_socket, 61)) == list(range(61))
+
+
+async def test_an_end_in_mid_frame_is_journalled_and_requests_before_it_are_answered() -> None:
+    async with Controller() as controller:
+        with await connected(controller.port) as client_socket:
+            await send(client_socket, api_versions(1) + api_versions(2)[:9])
+            client_socket.shutdown(socket.SHUT_WR)
+            assert await end_of(client_socket) > 100
+        await until(lambda: controller.journal.closed())
+        assert controller.journal.closed()[0].reason == "the peer closed, in a frame (9 of 18 bytes)"
+
+
+async def test_a_reset_ends_a_connection_that_is_not_read_and_has_bytes_to_send(still_controller: Any) -> None:
+    async with listening(still_controller, filler(1_000_000)) as (listener, port):
+        client_socket = await connected(port, receive_bytes=4_096)
+        await send_many(client_socket, 20)
+        await until(lambda: listener.connections()[0].writing_paused)
+        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        client_socket.close()
+        await until(lambda: not listener.connections())
+        assert "the connection broke" in listener.node.journal.closed()[0].reason
+
+
+async def test_a_closed_connection_still_sends_what_was_written(still_controller: Any) -> None:
+    async with listening(still_controller, filler(8_000_000)) as (listener, port):
+        with await connected(port, receive_bytes=4_096) as client_socket:
+            await send_many(client_socket, 1)
+            await until(lambda: listener.connections() and listener.connections()[0].unread_bytes)
+            listener.close_connection(1, "test", "closed by the test")
+            listener.connections()[0].send(b"too late")
+            assert await end_of(client_socket) > 8_000_000
+            await until(lambda: not listener.connections())
+            assert [closed.reason for closed in listener.node.journal.closed()] == ["closed by the test"]
+
+
+async def test_no_file_descriptor_stays_open() -> None:
+    before = open_files()
+    async with Controller() as controller:
+        running = open_files()
+        for number in range(40):
+            client_socket = await connected(controller.port)
+            await send(client_socket, api_versions(number) if number % 2 else b"\0\0\0")
+            if number % 4 > 1:
+                client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            client_socket.close()
+        await until(lambda: len(controller.journal.closed()) == 40)
+        assert open_files() == running
+        left_open = [await connected(controller.port) for _ in range(3)]
+        await until(lambda: controller.running.node.connections == 3)
+    for client_socket in left_open:
+        client_socket.close()
+    assert open_files() == before
+
+
+async def test_many_connections_are_answered_at_once() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * VERY_MANY)), hard))
+    async with Controller() as controller:
+        sockets = [await connected(controller.port) for _ in range(VERY_MANY)]
+        for round_number in range(3):
+            for number, client_socket in enumerate(sockets):
+                client_socket.send(api_versions(VERY_MANY * round_number + number))
+            for number, client_socket in enumerate(sockets):
+                assert ids_of(await frames_until(client_socket, 1)) == [VERY_MANY * round_number + number]
+        for client_socket in sockets:
+            client_socket.close()
+        await until(lambda: not controller.running.node.connections)
+        assert controller.journal.counters()["exchanges"] == {"ApiVersions": 3 * VERY_MANY}
+
+
+@contextlib.contextmanager
+def no_more_files() -> Iterator[None]:
+    """Let no further file be opened."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_free = os.dup(0)
+    os.close(next_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_accepts_again_when_files_can_be_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epoll_server, "EXHAUSTED_PAUSE_S", 0.01)
+    reported: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: reported.append(context))
+    async with Controller() as controller:
+        client_socket = socket.socket()
+        client_socket.setblocking(False)
+        with no_more_files():
+            await loop.sock_connect(client_socket, ("127.0.0.1", controller.port))
+            await until(lambda: len(reported) >= 2)
+            assert not controller.running.node.connections
+        await send(client_socket, api_versions(7))
+        assert ids_of(await frames_until(client_socket, 1)) == [7]
+        client_socket.close()
+    assert {context["exception"].args[1] for context in reported} == {"Too many open files"}
+
+
+async def test_a_protocol_that_raises_loses_its_connection_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    async with Controller() as controller:
+        with await connected(controller.port) as broken, await connected(controller.port) as other:
+            await until(lambda: controller.running.node.connections == 2)
+            with monkeypatch.context() as patched:
+                patched.setattr(controller.running.node, "step", None)
+                await send(broken, api_versions(1))
+                with contextlib.suppress(ConnectionResetError):
+                    assert await end_of(broken) == 0
+            await send(other, api_versions(2))
+            assert ids_of(await frames_until(other, 1)) == [2]
+        assert [type(context["exception"]) for context in reported] == [TypeError]
+
+
+async def test_serves_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(select, "epoll")
+    async with Controller() as controller:
+        with await connected(controller.port) as client_socket:
+            for number in range(3):
+                await send(client_socket, api_versions(number))
+                assert ids_of(await frames_until(client_socket, 1)) == [number]
+        await until(lambda: controller.journal.closed())
+
+
+async def test_requests_that_repeat_in_one_turn_are_all_recorded() -> None:
+    async with Controller(metadata_max_idle_interval_ms=3_600_000) as controller:
+        server, node = controller.running.controller, controller.running.node
+        sockets = [await connected(controller.port) for _ in range(6)]
+        heartbeats = []
+        for broker_id in (1, 2, 3):
+            registration = registration_request(server.config.cluster_id, broker_id)
+            await send(sockets[0], write_request(registration, 4, 1, str(broker_id)))
+            (frame,) = await frames_until(sockets[0], 1)
+            epoch = BrokerRegistrationResponse.read(frame[5:], 4).broker_epoch
+            heartbeats.append(BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, want_fence=False))
+        begun = node.journal.mark()
+        for offset in (100, 100, 101, 101, 101, 102, 102, 100, 103):
+            for number, client_socket in enumerate(sockets):
+                heartbeat = heartbeats[number % 3]
+                # The same broker on two connections, with offsets and client ids that differ, too.
+                heartbeat.current_metadata_offset = offset + number // 3
+                client_socket.send(write_request(heartbeat, 1, offset, f"{number % 3} {offset % 2}"))
+            for client_socket in sockets:
+                assert ids_of(await frames_until(client_socket, 1)) == [offset]
+            assert [server.heartbeats.brokers[each].metadata_offset for each in (1, 2, 3)] == [offset + 1] * 3
+        assert node.journal.mark() == begun + 54
+        assert node.journal.counters()["exchanges"] == {"BrokerHeartbeat": 54, "BrokerRegistration": 3}
+        offsets = [each.request.current_metadata_offset for each in node.journal.exchanges(63)[-6:]]
+        assert sorted(offsets) == [103] * 3 + [104] * 3
+        for client_socket in sockets:
+            client_socket.close()
