@@ -18,14 +18,12 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
-from ..conftest import registration_request
-from ..waiting import until
-from .test_tcp import connected, filler, frames_until, listening, send_many
+from ...conftest import registration_request
+from ...waiting import until
+from ..test_tcp import connected, filler, frames_until, listening, send_many
 
 VERY_MANY = 1_000
 RESET = struct.pack("ii", 1, 0)
-
-pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="needs epoll")
 
 
 def api_versions(number: int) -> bytes:
