@@ -50,7 +50,6 @@ KEPT_FOR_EACH_BROKER, KEPT_AT_LEAST = 2, 64
 REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, KEPT_BYTES_MAX = 1 << 10, 1 << 18, 1 << 24
 """Maximum size of a request and a response that are remembered, and of all of an API; clients send what they like."""
 
-_ID = Struct(">i")
 _OFFSET = Struct(">q")
 
 
@@ -58,11 +57,14 @@ _OFFSET = Struct(">q")
 class Repeat:
     """An answered request that wrote nothing, and what its response depends on.
 
-    The request is, with its length, `head` (length, API key, version), the correlation id, its `key` in the table, the
-    offset if its rule ignores that, and `tail`; the response is `response_head` (its length), the correlation id, and
-    `response_tail`. `sender` is the client id and broker id of a connection whose first request this is.
+    The request is, with its length, `size` bytes: `head` (length, API key, version), the correlation id, its `key` in
+    the table, the offset if its rule ignores that, and `tail`; the response is `response_head` (its length), the
+    correlation id, and `response_tail`. `sender` is the client id and broker id of a connection whose first request
+    this is, `bytes_held` the size of the journal's entry.
     """
 
+    size: int
+    bytes_held: int
     head: bytes
     key: bytes
     tail: bytes
@@ -115,10 +117,11 @@ class Repeats:
         self.answer: Callable[[int, bytes, int], bytes | None] = self._answer
         """Return the response to bytes received on a connection at a time in µs; None for the long way."""
         journal = responses.journal
+        journal.ring.make = self._exchange
+        self._ring = journal.ring if isinstance(journal.ring, PureRing) else None
         if not isinstance(journal.ring, PureRing):
             from mockraft_speed import _repeats
 
-            journal.ring.make = self._exchange
             classes = {cls.__name__: cls for cls in (Repeat, Remembered, Connection, FrameReader)}
             tables = controller, connections, apis, self._remembered
             self.answer = _repeats.ShortWay(
@@ -156,6 +159,8 @@ class Repeats:
         if remembered is None:
             remembered = self._remembered[data[API_KEY]] = Remembered(rule)
         repeat = Repeat(
+            size=len(data),
+            bytes_held=len(frame) + len(response) + ENTRY_OVERHEAD_BYTES,
             head=data[HEAD],
             key=data[12:end],
             tail=data[end + 8 :],
@@ -180,17 +185,20 @@ class Repeats:
                 return None
             end = BEFORE_OFFSET_BYTES + data[CLIENT_ID_SIZE]
         repeat = remembered.repeats.get(data[12:end])
-        if repeat is None or data[HEAD] != repeat.head or data[end + 8 :] != repeat.tail:
+        if (
+            repeat is None
+            or len(data) != repeat.size
+            or not (data.startswith(repeat.head) and data.endswith(repeat.tail))
+        ):
             return None
         connection = self._connections.get(connection_id)
         if (
             connection is None
-            or connection.waiting
+            or connection.held_bytes
             or connection.parked is not None
             or connection.authentication is not None
-            or not connection.reader.is_between_frames
             or self._stubs.is_armed
-            or self._apis.get(repeat.api.api_key) is not repeat.api
+            or self._apis.get(repeat.header[0]) is not repeat.api
         ):
             return None
         controller, subject = self._controller, repeat.subject
@@ -202,28 +210,39 @@ class Repeats:
             connection.client_id, connection.broker_id = repeat.sender
         if rule.record is not None:
             rule.record(controller, subject, offset, now_us // 1_000)
-        response = repeat.response_head + data[CORRELATION_ID] + repeat.response_tail
+        correlation_id = data[CORRELATION_ID]
+        response = repeat.response_head + correlation_id + repeat.response_tail
         responses = self._responses
         took_us = 0 if responses.now_us is None else responses.now_us() - now_us
-        api_key, api_version, client_id = repeat.header
-        header = (api_key, api_version, _ID.unpack_from(data, CORRELATION_ID.start)[0], client_id)
-        exchange = responses.exchange_at_once(
-            repeat.api,
-            header,
-            data[4:],
-            response,
-            connection_id,
-            connection.principal,
-            connection.broker_id,
-            connection.peer_address,
-            now_us,
-            took_us,
-        )
-        responses.journal.add_exchange(exchange)
+        journal, ring = responses.journal, self._ring
+        principal, broker_id, peer_address = connection.principal, connection.broker_id, connection.peer_address
+        if ring is None or journal.is_heard:
+            of_connection = connection_id, principal, broker_id, peer_address
+            journal.add_exchange(self._exchange(repeat, correlation_id, offset, *of_connection, now_us, took_us, 0))
+            return response
+        number = journal.number(repeat.header[0])
+        if journal.enabled:
+            size = repeat.bytes_held
+            ring.add(
+                size,
+                (
+                    size,
+                    repeat,
+                    correlation_id,
+                    offset,
+                    connection_id,
+                    principal,
+                    broker_id,
+                    peer_address,
+                    now_us,
+                    took_us,
+                    number,
+                ),
+            )
         return response
 
     def _exchange(self, repeat: Repeat, correlation_id: bytes, offset: int, *connection_and_times: Any) -> Exchange:
-        """Return the exchange of which the accelerator kept what differs from the remembered one."""
+        """Return the exchange of which the ring kept what differs from the remembered one."""
         *values, number = connection_and_times
         api_key, api_version, client_id = repeat.header
         header = (api_key, api_version, int.from_bytes(correlation_id, signed=True), client_id)

@@ -161,15 +161,15 @@ class TcpListener:
             self._quorum_connections = QuorumConnections(client_id, self._answered, config.own_client_security)
         return self._quorum_connections
 
-    def received(self, connection: TcpConnection, data: bytes) -> None:
-        """Pass bytes received on a connection to the node, and send what it responds."""
+    def received(self, connection: TcpConnection, data: bytes) -> bytes | None:
+        """Return the response to bytes that go the short way; pass others to the node, and send what it responds."""
         now_us = self.clock.now_us()
         if not (self._is_performing or self.faults.heeds_requests):
             response = self.node.repeats.answer(connection.connection_id, data, now_us)
             if response is not None:  # nothing became due earlier
-                connection.send(response)
-                return
+                return response
         self.step(connection, data, now_us)
+        return None
 
     def step(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
         """Pass bytes that do not go the short way to the node, and carry out its effects."""

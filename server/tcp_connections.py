@@ -66,7 +66,10 @@ class TcpConnection(asyncio.Protocol):
         """Pass received bytes to the node."""
         listener = self._listener
         self.active_at = listener.loop.time()
-        listener.received(self, data)
+        if (response := listener.received(self, data)) is not None:
+            self.transport.write(response)
+            if self.writing_paused:
+                self.check_unread()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the closed socket."""
@@ -205,8 +208,8 @@ class TlsConnection(TcpConnection):
             self._secured = True
             now_ms = listener.clock.now_ms()
             listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
-        if received:
-            listener.received(self, received)
+        if received and (response := listener.received(self, received)) is not None:
+            self.send(response)
         if tls.ended:
             self.close()
 

@@ -114,7 +114,7 @@ async def get_health(double: TheDouble) -> Health:
         nodes=list(nodes),
         failed_nodes=double.node_failures,
         brokers=BrokerCounts(total=len(brokers), fenced=sum(1 for each in brokers.values() if each.fenced)),
-        requests=sum(journal.exchanges_by_api.total() for journal in double.journals.values()),
+        requests=sum(sum(journal.exchanges_by_api.values()) for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),
         unmatched=sum(len(journal.unmatched()) for journal in double.journals.values()),
         stubs=sum(each.enabled for each in double.script.stubs.stubs),

@@ -49,10 +49,14 @@ def _state(controller: Controller, subject: tuple[int, int], offset: int) -> tup
 
 
 def _record(controller: Controller, subject: tuple[int, int], offset: int, now_ms: int) -> None:
-    broker_id, broker_epoch = subject
-    controller.sessions.touch(broker_id, broker_epoch, now_ms)
-    heartbeats = controller.heartbeats
-    heartbeats.touch(broker_id, heartbeats.brokers[broker_id].fenced, offset)
+    contacts_ms, heartbeats = controller.sessions.contacts_ms, controller.heartbeats
+    if subject in contacts_ms:
+        contacts_ms[subject] = now_ms
+    else:
+        controller.sessions.touch(*subject, now_ms)
+    state = heartbeats.brokers[subject[0]]
+    if state.metadata_offset != offset:
+        heartbeats.touch(subject[0], state.fenced, offset)
 
 
 def _unchanged(controller: Controller) -> tuple[object, dict[tuple[int, int], int]]:

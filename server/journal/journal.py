@@ -60,12 +60,14 @@ class Journal:
         self._last_id = 0
         self._listeners: tuple[Callable[[Entry], None], ...] = ()
         self._listeners_to_failures: tuple[Callable[[Entry], None], ...] = ()
+        self.is_heard = False
+        """True if somebody waits for every exchange."""
         self.clear()
 
     def clear(self) -> None:
         """Forget all entries and counts; ids continue, and listeners stay."""
         self.ring.clear()
-        self.exchanges_by_api: Counter[int] = Counter()
+        self.exchanges_by_api: dict[int, int] = {}
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
 
@@ -108,21 +110,29 @@ class Journal:
         """Call `listener`, which must not raise, with all further entries, or without successful exchanges."""
         if every_exchange:
             self._listeners = (*self._listeners, listener)
+            self.is_heard = True
         else:
             self._listeners_to_failures = (*self._listeners_to_failures, listener)
 
     def unsubscribe(self, listener: Callable[[Entry], None]) -> None:
         """Remove a listener; no effect if it is not subscribed."""
         self._listeners = tuple(each for each in self._listeners if each != listener)
+        self.is_heard = bool(self._listeners)
         self._listeners_to_failures = tuple(each for each in self._listeners_to_failures if each != listener)
 
     def add_exchange(self, exchange: Exchange) -> None:
         """Add an exchange."""
-        self.exchanges_by_api[exchange.api_key] += 1
+        self.exchanges_by_api[exchange.api_key] = self.exchanges_by_api.get(exchange.api_key, 0) + 1
         self._keep(exchange)
         if exchange.failure is not None:
             self.failures += 1
             self._notify_failure(exchange)
+
+    def number(self, api_key: int) -> int:
+        """Count an exchange that the caller adds to the ring, and return its id."""
+        self.exchanges_by_api[api_key] = self.exchanges_by_api.get(api_key, 0) + 1
+        self._last_id = number = next(self.numbers)
+        return number
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Add a closed connection; `kind` is the reason without its numbers, to count by."""

@@ -26,30 +26,53 @@ class PureRing:
     """
 
     make: Callable[..., Exchange] | None = None
+    """Makes an exchange of the items of a record."""
 
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self.entries_max = entries_max
         self.bytes_max = bytes_max
         self.bytes_held = self.dropped = 0
-        self._entries: deque[tuple[Any, int]] = deque()
+        # Each behind its size; a record is longer than an entry, and its last item is its number.
+        self._entries: deque[tuple[Any, ...]] = deque()
+        self._made: dict[int, Exchange] = {}
 
     def append(self, entry: Entry, size: int) -> None:
         """Add an entry, and drop the oldest beyond the limits."""
+        self.add(size, (size, entry))
+
+    def add(self, size: int, sized: tuple[Any, ...]) -> None:
+        """Add an entry behind its size, or the items of a record."""
         entries = self._entries
-        entries.append((entry, size))
-        self.bytes_held += size
+        entries.append(sized)
+        self.bytes_held = held = self.bytes_held + size
+        if held > self.bytes_max or len(entries) > self.entries_max:
+            self._drop()
+
+    def _drop(self) -> None:
+        entries = self._entries
         while len(entries) > self.entries_max or (self.bytes_held > self.bytes_max and len(entries) > 1):
-            self.bytes_held -= entries.popleft()[1]
+            dropped = entries.popleft()
+            self.bytes_held -= dropped[0]
             self.dropped += 1
+            if self._made:
+                self._made.pop(dropped[-1], None)
 
     def clear(self) -> None:
         """Remove all entries, and count anew."""
         self._entries.clear()
+        self._made.clear()
         self.bytes_held = self.dropped = 0
 
     def entries(self) -> tuple[Any, ...]:
         """Return the entries, oldest first."""
-        return tuple(entry for entry, _ in tuple(self._entries))
+        return tuple(map(self._entry, tuple(self._entries)))
+
+    def _entry(self, sized: tuple[Any, ...]) -> Any:
+        if len(sized) == 2 or self.make is None:
+            return sized[1]
+        number = sized[-1]
+        # Of threads that read at the same time the first one makes it.
+        return self._made.get(number) or self._made.setdefault(number, self.make(*sized[1:]))
 
     def __len__(self) -> int:
         return len(self._entries)
