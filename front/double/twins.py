@@ -74,6 +74,7 @@ def started_with(config: BrokerConfig, options: Mapping[str, Any]) -> BrokerConf
         own["rack"] = options["rack"]
     if "directories" in options:
         ids = map(uuids.read_text, options["directories"])
+        own["offline_log_dirs"] = {}
         own["log_dirs"] = tuple(
             DirectoryAt(f"/twin/broker-{config.broker_id}/d{n}", each) for n, each in enumerate(ids)
         )

@@ -54,6 +54,38 @@ def test_directories_stay_cordoned_by_the_paths_of_the_source(tmp_path: Path, ca
     assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
+def test_a_lost_directory_stays_offline_until_it_is_restored(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual") as real:
+        broker = real.start_broker(1, log_dirs=(tmp_path / "d0", tmp_path / "d1"))
+        for broker_id in (2, 3):
+            real.start_broker(broker_id)
+        real.state.create_topic("ledger", replicas=[[1], [1]])
+        real.state.create_topic("notes", replicas=[[1, 2, 3]] * 2)
+        real.advance(5_000)
+        broker.fail_log_dir(tmp_path / "d1")
+        real.advance(5_000)
+        saved = real.state.save(tmp_path / "saved")
+        lost = real.state.topic("ledger").partitions, real.state.topic("notes").partitions
+        assert sorted(each.leader for each in lost[0]) == [-1, 1]
+    with Controller.sync(twin_of=saved, clock="virtual", twin_brokers="live") as twin:
+        twin.advance(60_000)
+        assert (twin.state.topic("ledger").partitions, twin.state.topic("notes").partitions) == lost
+        waited, restarted, restored, unknown = twin.plan(
+            [
+                {"wait": 5},
+                {"restart": [1]},
+                {"restore_directory": {"broker": 1, "directory": 0}},
+                {"restore_directory": {"broker": 1, "directory": 0}},
+            ]
+        ).steps
+        assert len(waited.after.offline) == 1
+        assert waited.after.offline == restarted.after.offline
+        assert restored.after.offline == frozenset()
+        assert restored.after.under_replicated == frozenset()
+        assert unknown.answers == ("broker 1 has no failed directory 0",)
+        assert len(twin.state.broker(1).log_dirs) == 2
+
+
 @pytest.mark.parametrize("version", ["3.7.2", "4.4.0"])
 def test_the_command_runs_them(version: str) -> None:
     capture = CAPTURES / "releases" / f"kafka-{version}.pcapng.gz"

@@ -49,6 +49,7 @@ plan.yaml, with every kind of step:
   - start: {brokers: [5], release: 4.4}      # or with features: {name: [min, max]}, rack: a, directories: [ID]
   - lose_rack: a
   - lose_directory: {broker: 1, directory: 0}
+  - restore_directory: {broker: 1, directory: 0}   # its id, or number among the failed ones; the broker restarts
   - elect: {topic: t, partition: 0, unclean: true}
   - wait: 60                                 # seconds
 

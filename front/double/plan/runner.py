@@ -33,6 +33,7 @@ from mockraft.wire.messages.update_features_request import FeatureUpdateKey, Upd
 
 if TYPE_CHECKING:
     from mockraft.brokers.config import BrokerConfig
+    from mockraft.double.broker import SimulatedBroker
     from mockraft.double.controller import Controller
 
 SAMPLE_MS: Final = 500
@@ -92,6 +93,7 @@ class _Run:
             "lose": self._lose,
             "lose_rack": self._lose_rack,
             "lose_directory": self._lose_directory,
+            "restore_directory": self._restore_directory,
             "shut_down": self._shut_down,
             "start": self._start_brokers,
             "restart": self._restart,
@@ -198,6 +200,22 @@ class _Run:
                 return []
         return [f"broker {argument['broker']} has no directory {wanted}"]
 
+    async def _restore_directory(self, argument: Mapping[str, Any]) -> list[str]:
+        from mockraft.twin.brokers import with_restored
+
+        broker_id = argument["broker"]
+        broker = self._controller.brokers.get(broker_id)
+        if broker is None:
+            return [f"broker {broker_id} does not run"]
+        wanted = argument["directory"]
+        try:
+            with_restored(self._next_config(broker), wanted)
+        except LookupError as error:
+            return [str(error)]
+        if not broker.stopped.is_set() and (answers := await self._shut_down([broker_id])):
+            return answers
+        return await self._run_broker(with_restored(self._next_config(broker), wanted))
+
     async def _shut_down(self, broker_ids: list[int]) -> list[str]:
         from mockraft.brokers.lifecycle import ShutdownWanted
 
@@ -219,7 +237,6 @@ class _Run:
         return answers
 
     async def _start_brokers(self, argument: list[int] | Mapping[str, Any]) -> list[str]:
-        from mockraft.double.broker import SimulatedBroker
         from mockraft.double.twins import drawn_config, registered_config, started_with
 
         broker_ids, options = (argument["brokers"], argument) if isinstance(argument, Mapping) else (argument, {})
@@ -230,12 +247,7 @@ class _Run:
                 answers.append(f"broker {broker_id} runs already")
                 continue
             if before is not None:
-                config: BrokerConfig | None = dataclasses.replace(
-                    before.config,
-                    incarnation_id=draw_uuid(self._controller.rng),
-                    previous_broker_epoch=before.life.broker_epoch if before.life.shutdown_answered else -1,
-                    listeners=tuple(each._replace(port=0) for each in before.config.listeners),
-                )
+                config: BrokerConfig | None = self._next_config(before)
             else:
                 # One that was fenced in the source, or unregistered.
                 config = registered_config(self._controller, broker_id)
@@ -244,13 +256,34 @@ class _Run:
             if config is None:
                 answers.append(f"broker {broker_id} is not registered, and no directories are given")
                 continue
-            broker = SimulatedBroker(started_with(config, options))
-            await self._controller._run_broker(broker, wait=None)
-            await self._settle()
-            registered = self._running.controller.image.cluster.brokers.get(broker_id)
-            if registered is None or registered.incarnation_id != broker.config.incarnation_id:
-                answers.append(f"broker {broker_id} could not register")
+            answers += await self._run_broker(started_with(config, options))
         return answers
+
+    def _next_config(self, before: SimulatedBroker) -> BrokerConfig:
+        """Return the config with which a broker starts again: directories that failed stay so."""
+        from mockraft.twin.brokers import with_failed
+
+        config = with_failed(before.config, before.node.directories.offline)
+        # Kafka reads the epoch of a clean shutdown only when every directory is available.
+        is_clean = before.life.shutdown_answered and not config.offline_log_dirs
+        return dataclasses.replace(
+            config,
+            incarnation_id=draw_uuid(self._controller.rng),
+            previous_broker_epoch=before.life.broker_epoch if is_clean else -1,
+            listeners=tuple(each._replace(port=0) for each in config.listeners),
+        )
+
+    async def _run_broker(self, config: BrokerConfig) -> list[str]:
+        from mockraft.double.broker import SimulatedBroker
+
+        if config.offline_log_dirs and not config.log_dirs:
+            return [f"broker {config.broker_id} does not start: all its directories have failed"]
+        await self._controller._run_broker(SimulatedBroker(config), wait=None)
+        await self._settle()
+        registered = self._running.controller.image.cluster.brokers.get(config.broker_id)
+        if registered is None or registered.incarnation_id != config.incarnation_id:
+            return [f"broker {config.broker_id} could not register"]
+        return []
 
     async def _restart(self, which: list[int] | str) -> list[str]:
         answers = []

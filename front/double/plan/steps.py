@@ -7,6 +7,7 @@ A step is a mapping with one key, its kind:
     - lose: [2]                                  brokers that die, by id
     - lose_rack: a                               all brokers of a rack
     - lose_directory: {broker: 1, directory: 0}  its number, or its id
+    - restore_directory: {broker: 1, directory: 0}   its id, or its number among the failed ones; the broker restarts
     - shut_down: [2]                             controlled
     - start: [2]                                 any registered broker that does not run
     - start: {brokers: [5], release: 4.4}        with the features of another release, or features: {name: [min, max]},
@@ -196,6 +197,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "lose": _brokers,
     "lose_rack": _text,
     "lose_directory": _mapping({"broker": _number, "directory": _number_or_text}),
+    "restore_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "shut_down": _brokers,
     "start": _of_brokers(release=_release_name, features=_ranges, rack=_text, directories=_directory_ids),
     "restart": _brokers_or_all,

@@ -167,11 +167,18 @@ def test_elections(twin: SyncController) -> None:
 
 
 def test_a_lost_directory(twin: SyncController) -> None:
-    (lost, unknown) = outcome_of(
-        twin, {"lose_directory": {"broker": 2, "directory": 0}}, {"lose_directory": {"broker": 3, "directory": 7}}
+    lost, unknown, started, restored = outcome_of(
+        twin,
+        {"lose_directory": {"broker": 2, "directory": 0}},
+        {"lose_directory": {"broker": 3, "directory": 7}},
+        {"start": [2]},
+        {"restore_directory": {"broker": 2, "directory": twin.state.broker(2).log_dirs[0].id}},
     ).steps
     assert "single-0" in lost.after.offline
     assert unknown.answers == ("broker 3 has no directory 7",)
+    assert started.answers == ("broker 2 does not start: all its directories have failed",)
+    assert restored.answers == ()
+    assert restored.after.offline == frozenset()
 
 
 def test_too_few_brokers_for_a_replication_factor(twin: SyncController) -> None:
