@@ -9,6 +9,7 @@ from mockraft.server.controller.topics.partition_rules import min_isr
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
+    from mockraft.server.controller.image import Partition
 
 
 class Availability(NamedTuple):
@@ -30,6 +31,26 @@ class Availability(NamedTuple):
     def union(self, other: Availability) -> Availability:
         """Return the partitions that lacked something at either moment."""
         return Availability(*(mine | others for mine, others in zip(self, other, strict=True)))
+
+
+def reassignments(controller: Controller) -> tuple[str, ...]:
+    """Return the reassignments in progress: partition, added and removed replicas, and why an added one stays out."""
+    found = []
+    for topic in controller.image.topics.by_id.values():
+        for partition_id, partition in topic.partitions.items():
+            if partition.is_reassigning:
+                added = [f"{each}{_hindrance(controller, partition, each)}" for each in partition.adding_replicas]
+                parts = {"adding": added, "removing": [*map(str, partition.removing_replicas)]}
+                moves = ", ".join(f"{what} {', '.join(each)}" for what, each in parts.items() if each)
+                found.append(f"{topic.name}-{partition_id} ({moves})")
+    return tuple(found)
+
+
+def _hindrance(controller: Controller, partition: Partition, broker_id: int) -> str:
+    broker = controller.image.cluster.brokers.get(broker_id)
+    if broker_id in partition.removing_replicas:
+        return " (which never ends: it is also removed)"
+    return " (unregistered)" if broker is None else " (fenced)" if broker.fenced else ""
 
 
 def availability(controller: Controller) -> Availability:

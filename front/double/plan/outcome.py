@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ class StepOutcome:
 
     `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end;
     `changes` what they lacked from so many seconds after its beginning on. The next step began after `lasted` seconds.
+    `reassignments` are those in progress at its end, as text.
     """
 
     step: Step
@@ -36,6 +37,7 @@ class StepOutcome:
     changes: list[tuple[float, Availability]] = field(repr=False)
     lasted: float
     records: list[LogRecord] = field(repr=False)
+    reassignments: tuple[str, ...] = ()
 
     @property
     def counts(self) -> list[str]:
@@ -75,6 +77,7 @@ class StepOutcome:
             "underMinIsr": [len(self.during.under_min_isr), len(self.after.under_min_isr)],
             "underReplicated": [len(self.during.under_replicated), len(self.after.under_replicated)],
             "breaks": self.breaks,
+            "reassignmentsInProgress": list(self.reassignments),
             "changes": [{"seconds": at, **found.counts()} for at, found in self.changes],
             "records": [each.type for each in self.records],
         }
@@ -122,9 +125,14 @@ class PlanOutcome:
             rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))  # type: ignore[arg-type]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        before: tuple[str, ...] = ()
         for number, each in enumerate(self.steps, start=1):
             if each.breaks:
                 lines.append(f"step {number} breaks: {each.breaks}")
+            if each.reassignments and each.reassignments != before:
+                count = len(each.reassignments)
+                lines.append(f"after step {number} reassignments in progress: {count}: {_some(each.reassignments)}")
+            before = each.reassignments
         if self.lacking:
             lines.append(f"at the end: {self.lacks}")
         return "\n".join(lines)
@@ -135,8 +143,9 @@ def _named(lost: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
 
 
 def _text(lost: Mapping[str, list[str]]) -> str:
-    parts = []
-    for what, names in lost.items():
-        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        parts.append(f"{what}: {', '.join(names[:_NAMES_SHOWN])}{more}")
-    return "; ".join(parts)
+    return "; ".join(f"{what}: {_some(names)}" for what, names in lost.items())
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{', '.join(names[:_NAMES_SHOWN])}{more}"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers import heartbeats
-from mockraft.double.plan.availability import Availability, availability
+from mockraft.double.plan.availability import Availability, availability, reassignments
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
 from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
@@ -117,6 +117,7 @@ class _Run:
             changes=self._changes,
             lasted=(self._running.clock.now_ms() - self._began_ms) / 1000,
             records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
+            reassignments=reassignments(self._running.controller),
         )
 
     def _changed_features(self) -> dict[str, tuple[int, int]]:

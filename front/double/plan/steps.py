@@ -15,7 +15,7 @@ A step is a mapping with one key, its kind:
     - restart: all                               one after the other: controlled, until nothing changes any more
     - drain: [3]                                 move all its replicas to other brokers
     - drain: {brokers: [3], topics: [t]}         only those of some topics
-    - reassign: {topic: t, partition: 0, replicas: [1, 2]}
+    - reassign: {topic: t, partition: 0, replicas: [1, 2]}   null cancels the reassignment in progress
     - replication_factor: {topic: t, factor: 3}  without a topic: all
     - elect: {topic: t, partition: 0, unclean: true}   without unclean: the preferred leader
     - wait: 60                                   seconds
@@ -51,7 +51,7 @@ class Step(NamedTuple):
             options = ", ".join(_shown(name, value) for name, value in argument.items() if name != "brokers")
             argument = f"{', '.join(map(str, argument['brokers']))}, {options}" if options else argument["brokers"]
         if isinstance(argument, dict):
-            argument = " ".join(f"{key} {value}" for key, value in argument.items())
+            argument = " ".join(f"{key} {'null' if value is None else value}" for key, value in argument.items())
         elif isinstance(argument, list):
             argument = ", ".join(map(str, argument))
         return f"{self.kind.replace('_', ' ')} {argument}"
@@ -159,6 +159,10 @@ def _brokers_or_all(argument: Any) -> list[int] | str:
     return argument if argument == "all" else _brokers(argument)
 
 
+def _brokers_or_null(argument: Any) -> list[int] | None:
+    return None if argument is None else _brokers(argument)
+
+
 def _mapping(
     required: Mapping[str, Callable[[Any], Any]], optional: Mapping[str, Callable[[Any], Any]] | None = None
 ) -> Callable[[Any], dict[str, Any]]:
@@ -202,7 +206,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "start": _of_brokers(release=_release_name, features=_ranges, rack=_text, directories=_directory_ids),
     "restart": _brokers_or_all,
     "drain": _of_brokers(topics=_texts),
-    "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers}),
+    "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers_or_null}),
     "replication_factor": _mapping({"factor": _number}, {"topic": _text}),
     "elect": _mapping({"topic": _text, "partition": _number}, {"unclean": _flag}),
     "wait": _seconds,

@@ -153,6 +153,20 @@ def test_a_controller_without_brokers_restarts_none() -> None:
     assert waited.seconds == 60
 
 
+def test_a_reassignment_to_a_fenced_broker_is_in_progress_until_it_is_cancelled(twin: SyncController) -> None:
+    move = {"topic": "single", "partition": 0, "replicas": [1]}
+    outcome = outcome_of(
+        twin, {"lose": [1]}, {"reassign": move}, {"wait": 60}, {"reassign": {**move, "replicas": None}}
+    )
+    _, moved, waited, cancelled = outcome.steps
+    assert moved.reassignments == waited.reassignments == ("single-0 (adding 1 (fenced), removing 2)",)
+    assert waited.to_json()["reassignmentsInProgress"] == [*waited.reassignments]
+    assert (str(cancelled.step), cancelled.answer) == ("reassign topic single partition 0 replicas null", "ok")
+    assert cancelled.reassignments == ()
+    lines = [line for line in str(outcome).splitlines() if "in progress" in line]
+    assert lines == ["after step 2 reassignments in progress: 1: single-0 (adding 1 (fenced), removing 2)"]
+
+
 def test_elections(twin: SyncController) -> None:
     shut, unclean, preferred = outcome_of(
         twin,

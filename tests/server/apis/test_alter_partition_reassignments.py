@@ -120,6 +120,19 @@ def test_replicas_are_not_removed_while_the_rest_is_out_of_sync(five: Cluster, m
     assert assignment(five.partition(topic_id)) == ((1, 3), (), ())
 
 
+def test_a_replica_both_added_and_removed_is_stuck_until_one_of_the_lists_is_replaced(five: Cluster) -> None:
+    trap = ((2, 1, 3), (3,), (3,))
+    ends = {(1, 4): ((1, 4, 2, 3), (4,), (2, 3)), (1, 3): ((1, 3, 2), (3,), (2,)), None: ((2, 1), (), ())}
+    for number, (target, after) in enumerate(ends.items()):
+        name = f"t{number}"
+        topic_id = five.create_topic(name, [1, 2, 3], isr=[1, 2], adding_replicas=[3])
+        for again in ([2, 1], [2, 1]):
+            five.ask(request({name: {0: again}}))
+            assert assignment(five.partition(topic_id)) == trap
+        five.ask(request({name: {0: None if target is None else list(target)}}))
+        assert assignment(five.partition(topic_id)) == after
+
+
 def assignment_of(record: PartitionChangeRecord) -> tuple[Sequence[int] | None, ...]:
     return record.replicas, record.adding_replicas, record.removing_replicas
 
