@@ -50,6 +50,7 @@ plan.yaml, with every kind of step:
   - lose_rack: a
   - lose_directory: {broker: 1, directory: 0}
   - restore_directory: {broker: 1, directory: 0}   # its id, or number among the failed ones; the broker restarts
+  - config: {topic: t, set: {min.insync.replicas: 1}}   # or broker: 1, or broker: default; null removes it
   - elect: {topic: t, partition: 0, unclean: true}
   - wait: 60                                 # seconds
 

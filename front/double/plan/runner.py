@@ -16,6 +16,8 @@ from mockraft.double.plan.availability import Availability, availability, reassi
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
 from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_values import Operation
 from mockraft.server.apis import refusals
 from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.settings.feature_updates import UpgradeType
@@ -28,6 +30,11 @@ from mockraft.wire.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -100,6 +107,7 @@ class _Run:
             "drain": self._drain,
             "reassign": self._reassign,
             "replication_factor": self._replication_factor,
+            "config": self._config,
             "elect": self._elect,
             "wait": self._wait,
         }
@@ -245,7 +253,8 @@ class _Run:
         for broker_id in broker_ids:
             before = self._controller.brokers.get(broker_id)
             if before is not None and not before.stopped.is_set():
-                answers.append(f"broker {broker_id} runs already")
+                if options:
+                    answers.append(f"broker {broker_id} runs already, without these options")
                 continue
             if before is not None:
                 config: BrokerConfig | None = self._next_config(before)
@@ -325,6 +334,19 @@ class _Run:
         response = await self._controller.ask(AlterPartitionReassignmentsRequest(topics=asked, timeout_ms=60_000))
         parts = [(f"{t.name}-{p.partition_index}", p) for t in response.responses for p in t.partitions]
         return _refusals([("", response), *parts])
+
+    async def _config(self, argument: Mapping[str, Any]) -> list[str]:
+        kind = config_keys.TOPIC if "topic" in argument else config_keys.BROKER
+        name = "" if argument.get("broker") == "default" else str(argument.get("topic", argument.get("broker")))
+        configs = [
+            AlterableConfig(
+                name=key, config_operation=Operation.DELETE if value is None else Operation.SET, value=value
+            )
+            for key, value in argument["set"].items()
+        ]
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+        response = await self._controller.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+        return _refusals((each.resource_name, each) for each in response.responses)
 
     async def _elect(self, argument: Mapping[str, Any]) -> list[str]:
         topics = [TopicPartitions(topic=argument["topic"], partitions=[argument["partition"]])]

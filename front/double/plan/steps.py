@@ -17,6 +17,7 @@ A step is a mapping with one key, its kind:
     - drain: {brokers: [3], topics: [t]}         only those of some topics
     - reassign: {topic: t, partition: 0, replicas: [1, 2]}   null cancels the reassignment in progress
     - replication_factor: {topic: t, factor: 3}  without a topic: all
+    - config: {topic: t, set: {min.insync.replicas: 1}}   or broker: 1, or broker: default; a null value removes it
     - elect: {topic: t, partition: 0, unclean: true}   without unclean: the preferred leader
     - wait: 60                                   seconds
 """
@@ -51,7 +52,7 @@ class Step(NamedTuple):
             options = ", ".join(_shown(name, value) for name, value in argument.items() if name != "brokers")
             argument = f"{', '.join(map(str, argument['brokers']))}, {options}" if options else argument["brokers"]
         if isinstance(argument, dict):
-            argument = " ".join(f"{key} {'null' if value is None else value}" for key, value in argument.items())
+            argument = " ".join(f"{key} {_value_text(value)}" for key, value in argument.items())
         elif isinstance(argument, list):
             argument = ", ".join(map(str, argument))
         return f"{self.kind.replace('_', ' ')} {argument}"
@@ -62,6 +63,12 @@ def _shown(name: str, value: Any) -> str:
     if name in ("features", "directories"):
         return f"its {name}"
     return f"{name} {' '.join(value) if isinstance(value, list) else value}"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_value_text(each)}" for key, each in value.items())
+    return "null" if value is None else str(value)
 
 
 def read_plan(path: Path) -> list[Step]:
@@ -189,6 +196,27 @@ def _levels(argument: Any) -> dict[str, str]:
     return {str(name): str(level) for name, level in argument.items()}
 
 
+def _configs(argument: Any) -> dict[str, str | None]:
+    if not isinstance(argument, dict) or not argument:
+        raise ValueError(f"it takes a mapping of configs to values, not {argument!r}")
+    texts = {True: "true", False: "false", None: None}
+    return {
+        str(key): texts[value] if value is None or isinstance(value, bool) else str(value)
+        for key, value in argument.items()
+    }
+
+
+def _config(argument: Any) -> dict[str, Any]:
+    entity: Mapping[str, Callable[[Any], Any]] = {"broker": _number_or_default}
+    if isinstance(argument, dict) and "topic" in argument:
+        entity = {"topic": _text}
+    return _mapping({**entity, "set": _configs})(argument)
+
+
+def _number_or_default(argument: Any) -> int | str:
+    return argument if argument == "default" else _number(argument)
+
+
 def _seconds(argument: Any) -> int:
     if type(argument) is not int or not 0 < argument <= 86_400:
         raise ValueError(f"it takes 1 to 86400 seconds, not {argument!r}")
@@ -208,6 +236,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "drain": _of_brokers(topics=_texts),
     "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers_or_null}),
     "replication_factor": _mapping({"factor": _number}, {"topic": _text}),
+    "config": _config,
     "elect": _mapping({"topic": _text, "partition": _number}, {"unclean": _flag}),
     "wait": _seconds,
 }

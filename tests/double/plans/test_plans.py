@@ -167,6 +167,35 @@ def test_a_reassignment_to_a_fenced_broker_is_in_progress_until_it_is_cancelled(
     assert lines == ["after step 2 reassignments in progress: 1: single-0 (adding 1 (fenced), removing 2)"]
 
 
+def test_configs_are_set_removed_and_refused(twin: SyncController) -> None:
+    raised, removed, topic, refused, unknown = outcome_of(
+        twin,
+        {"config": {"broker": "default", "set": {"min.insync.replicas": 2}}},
+        {"config": {"broker": "default", "set": {"min.insync.replicas": None}}},
+        {"config": {"topic": "strict", "set": {"min.insync.replicas": 1, "unclean.leader.election.enable": True}}},
+        {"config": {"topic": "strict", "set": {"retention.ms": "soon"}}},
+        {"config": {"topic": "none", "set": {"retention.ms": 1}}},
+    ).steps
+    assert str(removed.step) == "config broker default set min.insync.replicas=null"
+    assert [each.answers for each in (raised, removed, topic)] == [()] * 3
+    assert [[each.type for each in step.records] for step in (raised, removed, topic)] == [
+        ["ConfigRecord"],
+        ["ConfigRecord"],
+        ["ConfigRecord"] * 2,
+    ]
+    assert refused.answer == (
+        "strict: INVALID_CONFIG: Invalid value soon for configuration retention.ms: Not a number of type LONG"
+    )
+    assert unknown.answer == "none: UNKNOWN_TOPIC_OR_PARTITION: The topic 'none' does not exist."
+    values = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    assert [(each.type, each.name, each.values) for each in twin.state.configs()] == [("topic", "strict", values)]
+
+
+def test_a_broker_that_runs_is_started_already(twin: SyncController) -> None:
+    (started,) = outcome_of(twin, {"start": [2]}).steps
+    assert (started.answer, started.records) == ("ok", [])
+
+
 def test_elections(twin: SyncController) -> None:
     shut, unclean, preferred = outcome_of(
         twin,
@@ -292,6 +321,9 @@ def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Pat
         ([{"lose_directory": {"broker": [1], "directory": 0}}], "broker: it takes a number, not"),
         ([{"reassign": {"topic": "t", "partition": "0", "replicas": [1]}}], "partition: it takes a number, not '0'"),
         ([{"reassign": {"topic": "t", "partition": 0, "replicas": [1, "x"]}}], "replicas: it takes a list of broker"),
+        ([{"config": {"topic": "t", "broker": 1, "set": {"a": 1}}}], "it takes a mapping with set, topic, not"),
+        ([{"config": {"broker": "all", "set": {"a": 1}}}], "broker: it takes a number, not 'all'"),
+        ([{"config": {"broker": 1, "set": {}}}], "set: it takes a mapping of configs to values"),
         ([{"replication_factor": {"factor": "3"}}], "factor: it takes a number, not '3'"),
         ([{"elect": {"topic": 3, "partition": 0}}], "topic: it takes a text, not 3"),
         ([{"elect": {"topic": "t", "partition": 0, "unclean": "no"}}], "unclean: it takes true or false"),
