@@ -27,6 +27,7 @@ _CONFIG_TYPES: Final = {
     config_keys.GROUP: "group",
 }
 _UNSET: Final = "(unset)"
+_NAMES_MAX: Final = 20
 _MIN_ISR: Final = "min.insync.replicas"
 
 K = TypeVar("K")
@@ -58,6 +59,7 @@ def changes(before: Image, after: Image) -> list[Change]:
         *_brokers(before, after),
         *_controllers(before, after),
         *_topics(before, after),
+        *_min_isr(before, after),
         *_configs(before, after),
         *_quotas(before, after),
         *_security(before, after),
@@ -98,6 +100,9 @@ def each_change(history: History, before: Moment, after: Moment) -> Iterator[tup
         first_offset = header.base_offset if began is None else began
         began = first_offset if image.open_transaction is not None else None
         applied = Applied(first_offset, records[-1].offset, records[-1].timestamp_ms)
+        for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers):
+            if old and new and old.incarnation_id != new.incarnation_id and not old.in_controlled_shutdown:
+                yield applied, Change(f"broker {broker_id}", "restarted without a controlled shutdown", None, True)
         for change in changes(was, image):
             yield applied, change
 
@@ -114,6 +119,22 @@ def _brokers(before: Image, after: Image) -> Iterator[Change]:
             yield Change(subject, "unregistered" if new is None else "registered", None, True)
         if new is not None:
             yield from _fields(subject, _broker_fields(old), _broker_fields(new), is_new=old is None)
+        if old is not None and new is not None:
+            for directory_id in [each for each in old.log_dirs if each not in new.log_dirs]:
+                what = f"directory {uuids.text_of(directory_id)}"
+                yield Change(subject, what, None, f"gone (offline); it had {_held(before, broker_id, directory_id)}")
+
+
+def _held(image: Image, broker_id: int, directory_id: bytes) -> str:
+    """Return the partitions that are assigned to a broker's directory, the first ones by name."""
+    names = [
+        f"{topic.name}-{partition_id}"
+        for topic in image.topics.by_id.values()
+        for partition_id, partition in topic.partitions.items()
+        if broker_id in partition.replicas and partition.directory(broker_id) == directory_id
+    ]
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return (", ".join(names[:_NAMES_MAX]) or "no partition") + more
 
 
 def _broker_fields(broker: BrokerRegistration | None) -> dict[str, Json]:
@@ -184,10 +205,7 @@ def _topics(before: Image, after: Image) -> Iterator[Change]:
 
 def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
     """Yield what a new topic's partitions lack: a leader, or in-sync replicas."""
-    configs = image.configs
-    layers = (configs.get(key, {}) for key in ((config_keys.TOPIC, topic.name), (config_keys.BROKER, "")))
-    values = (layer.get(_MIN_ISR, "") for layer in layers)
-    least = next((int(value) for value in values if value.isdecimal()), 1)
+    least = _least(image, topic)
     for partition_id, partition in topic.partitions.items():
         subject = f"topic {topic.name} partition {partition_id}"
         if partition.leader == NO_LEADER:
@@ -195,6 +213,35 @@ def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
         elif len(partition.isr) < min(least, len(partition.replicas)):
             isr = _text([*partition.isr])
             yield Change(subject, "ISR", None, f"{isr}, fewer than the {least} of {_MIN_ISR}")
+
+
+def _least(image: Image, topic: Topic) -> int:
+    layers = (image.configs.get(key, {}) for key in ((config_keys.TOPIC, topic.name), (config_keys.BROKER, "")))
+    values = (layer.get(_MIN_ISR, "") for layer in layers)
+    return next((int(value) for value in values if value.isdecimal()), 1)
+
+
+def _min_isr(before: Image, after: Image) -> Iterator[Change]:
+    """Yield the partitions that fell below min.insync.replicas, or reach it again, also by a change of this config."""
+    all_topics = (config_keys.BROKER, "")
+    is_default_equal = before.configs.get(all_topics) == after.configs.get(all_topics)
+    for topic_id, new in after.topics.by_id.items():
+        old, own = before.topics.by_id.get(topic_id), (config_keys.TOPIC, new.name)
+        if old is None or (old == new and is_default_equal and before.configs.get(own) == after.configs.get(own)):
+            continue
+        least, wanted = _least(before, old), _least(after, new)
+        for partition_id, partition in new.partitions.items():
+            was = old.partitions.get(partition_id, partition)
+            texts = [_in_sync(was, least), _in_sync(partition, wanted)]
+            if ("" in texts) and texts[0] != texts[1]:
+                subject = f"topic {new.name} partition {partition_id}"
+                yield Change(subject, _MIN_ISR, *(f"not met ({each})" if each else "met" for each in texts))
+
+
+def _in_sync(partition: Partition, least: int) -> str:
+    """Return what a partition below min.insync.replicas has, else nothing."""
+    wanted = min(least, len(partition.replicas))
+    return f"{len(partition.isr)} of {wanted} in sync" if len(partition.isr) < wanted else ""
 
 
 def _name_of(pair: tuple[bytes, Topic | None, Topic | None]) -> str:
@@ -221,7 +268,13 @@ def _configs(before: Image, after: Image) -> Iterator[Change]:
     for (kind, name), old, new in _pairs(before.configs, after.configs):
         subject = f"config of {_CONFIG_TYPES.get(kind, kind)} {name or '(default)'}"
         for key, was, now in _pairs(old or {}, new or {}):
-            shown = [_UNSET if each is None else HIDDEN if is_sensitive(key) else each for each in (was, now)]
+            default = config_keys.keys(kind).get(key)
+            unset = (
+                _UNSET
+                if default is None or default.default is None
+                else f"(unset; Kafka's default is {default.default})"
+            )
+            shown = [unset if each is None else HIDDEN if is_sensitive(key) else each for each in (was, now)]
             yield Change(subject, key, *shown)
 
 

@@ -6,6 +6,7 @@ import pytest
 from mockraft import Controller
 from mockraft.twin import History, SourceError, changes, each_change, read_history
 from mockraft.twin.history import time_text
+from mockraft.wire.records.config_record import ConfigRecord
 
 from .directories import write_directory
 
@@ -56,8 +57,41 @@ def test_changes_name_what_records_did(history: History) -> None:
     assert "broker 1: registered" in texts
     assert "broker 2: state fenced" in texts
     assert any(text.startswith("topic orders: created with 3 partitions, replication factor 2, id ") for text in texts)
-    assert "config of topic payments: retention.ms (unset) → 1000" in texts
+    assert "config of topic payments: retention.ms (unset; Kafka's default is 604800000) → 1000" in texts
     assert "config of broker (default): log.retention.ms (unset) → 60000" in texts
+
+
+def test_partitions_that_fall_below_min_isr_or_reach_it_again_are_listed(tmp_path: Path) -> None:
+    default = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
+    with Controller.sync(clock="virtual", brokers=2, data_dir=tmp_path / "data", node_id=7) as controller:
+        state = controller.state
+        state.create_topic("t", replicas=[[1, 2]])
+        state.fence(2)
+        state.append([default])
+        state.append([ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value=None)])
+        history = read_history(tmp_path / "data")
+    texts = [str(change) for _, change in each_change(history, history.moment(0), history.moment())]
+    assert [text for text in texts if text.startswith("topic t partition 0: min.insync")] == [
+        "topic t partition 0: min.insync.replicas met → not met (1 of 2 in sync)",
+        "topic t partition 0: min.insync.replicas not met (1 of 2 in sync) → met",
+    ]
+
+
+def test_a_directory_that_went_offline_is_listed_with_its_partitions(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual", data_dir=tmp_path / "data", node_id=7) as controller:
+        broker = controller.start_broker(1, log_dirs=(tmp_path / "d0", tmp_path / "d1"))
+        controller.state.create_topic("t", replicas=[[1], [1]])
+        controller.advance(5_000)
+        on_second = broker.log_dirs[str(tmp_path / "d1")].directory_id
+        lost = next(each for each in controller.state.topic("t").partitions if each.directories == (on_second,))
+        broker.fail_log_dir(tmp_path / "d1")
+        controller.advance(5_000)
+        broker.kill()
+        controller.start_broker(1, log_dirs=(tmp_path / "d0",))
+        history = read_history(tmp_path / "data")
+    texts = [str(change) for _, change in each_change(history, history.moment(0), history.moment())]
+    assert f"broker 1: directory {on_second} gone (offline); it had t-{lost.partition}" in texts
+    assert texts.count("broker 1: restarted without a controlled shutdown") == 1
 
 
 def test_a_fencing_after_a_controlled_shutdown_says_so(tmp_path: Path) -> None:
