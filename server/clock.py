@@ -5,7 +5,7 @@ import math
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from time import monotonic_ns, time_ns
-from typing import Protocol
+from typing import Final, Protocol
 
 from mockraft.wire import codec_path
 
@@ -61,10 +61,13 @@ class _VirtualTimer:
         self.callback = None
 
 
+VIRTUAL_START_MS: Final = 1_700_000_000_000
+
+
 class VirtualClock:
     """A clock that moves only by `advance`, which runs scheduled calls in order, each at its time."""
 
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, now_ms: int = VIRTUAL_START_MS) -> None:
         self._now_ms = now_ms
         self._timers: list[tuple[int, int, _VirtualTimer]] = []
         self._timers_made = 0

@@ -83,7 +83,7 @@ class History:
     def records(self) -> Iterator[Logged]:
         """Yield the metadata records in order. WireError for a record of a newer Kafka."""
         if self.snapshot is not None:
-            snapshot_id, timestamp_ms = self.snapshot.id, _last_contained_ms(self.snapshot)
+            snapshot_id, timestamp_ms = self.snapshot.id, last_contained_ms(self.snapshot)
             for at in self.snapshot.records():
                 yield Logged(max(snapshot_id.end_offset - 1, 0), snapshot_id.epoch, timestamp_ms, *at)
         for header, data in self.batches:
@@ -133,7 +133,7 @@ class History:
         return end_offset
 
     def _end_at(self, time_ms: int) -> int:
-        is_after = self.snapshot is not None and _last_contained_ms(self.snapshot) <= time_ms
+        is_after = self.snapshot is not None and last_contained_ms(self.snapshot) <= time_ms
         end_offset = self.start_offset if is_after else -1
         for header, _ in self.batches:
             if header.max_timestamp_ms > time_ms:
@@ -206,7 +206,8 @@ def time_text(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _last_contained_ms(snapshot: Snapshot) -> int:
+def last_contained_ms(snapshot: Snapshot) -> int:
+    """Return the time of the last record before a snapshot; 0 if it is not known."""
     for batch in snapshot.batches():
         value = batch.records[0][1]
         return SnapshotHeaderRecord.read(value or b"", 0).last_contained_log_timestamp

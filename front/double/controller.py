@@ -14,7 +14,7 @@ from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, Controller
 from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
 from mockraft.double.proposals import overlay_of, rules_of
-from mockraft.double.twins import twin_options
+from mockraft.double.twins import twin_options, virtual_clock
 from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
@@ -100,12 +100,12 @@ def configured(
     return dataclasses.replace(config, **options)
 
 
-def clock_of(clock: Clock | Literal["virtual"] | None) -> Clock | None:
-    """The clock that a test named. ValueError."""
+def clock_of(clock: Clock | Literal["virtual"] | None, twin: Path | None = None) -> Clock | None:
+    """The clock that a test named; that of a twin goes on from its state. ValueError."""
     if isinstance(clock, str):
         if clock != "virtual":
             raise ValueError(f"clock={clock!r}: say 'virtual', or give a Clock")
-        return VirtualClock()
+        return VirtualClock() if twin is None else virtual_clock(twin)
     return clock
 
 
@@ -161,12 +161,12 @@ class Controller(DoubleInLoop, ControllerApi):
         elif clock is None:
             self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
         self.rng = random.Random(options.get("seed"))
-        self._clock = clock_of(clock)
         self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: {self.node_id: self.running}, self._script)
         configured_as = configured(config, self.rng, has_brokers=twin_brokers is not None, **options)
+        self._clock = clock_of(clock, configured_as.initial_state if self._twin_of[0] is not None else None)
         super().__init__(configured_as, double, admin_port)
 
     @classmethod

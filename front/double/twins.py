@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.releases import release
+from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.twin import History, read_history, twin_state, write_twin
 from mockraft.twin.brokers import controller_release
+from mockraft.twin.history import last_contained_ms
 from mockraft.wire import uuids
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
@@ -49,6 +52,11 @@ def twin_options(
         "release": controller_release(twin.release) if has_brokers else twin.release,
         "metadata_version": moment.image.metadata_version,
     }
+
+
+def virtual_clock(state: Path) -> VirtualClock:
+    """Return a virtual clock that begins when the source of a twin's state ends."""
+    return VirtualClock(last_contained_ms(Snapshot(SnapshotId(0, 0), state)) or VIRTUAL_START_MS)
 
 
 def registered_config(controller: Controller, broker_id: int) -> BrokerConfig | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.twin import read_history
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
@@ -22,6 +23,15 @@ def test_live_brokers_continue_without_a_change_of_partitions() -> None:
         assert epochs == {broker.broker_id: broker.epoch for broker in twin.state.brokers()} == {1: 17, 2: 38}
         assert [topic.partitions for topic in twin.state.topics()] == partitions
         assert not any(broker.fenced for broker in twin.state.brokers())
+
+
+def test_virtual_time_goes_on_from_that_of_the_source() -> None:
+    history = read_history(CAPTURES / "controller-4.3.1.pcap")
+    began_ms = history.moment(100).timestamp_ms
+    with Controller.sync(twin_of=history, twin_at=100, clock="virtual", twin_brokers="live") as twin:
+        twin.state.create_topic("late", replicas=[[1]])
+        (created,) = [each for each in twin.state.metadata_log(0) if getattr(each.record, "name", "") == "late"]
+        assert began_ms <= created.timestamp_ms < began_ms + 60_000
 
 
 def test_fenced_brokers_come_back_only_with_all(tmp_path: Path) -> None:

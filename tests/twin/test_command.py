@@ -200,7 +200,8 @@ def test_a_plan_needs_a_broker_that_ran(tmp_path: Path) -> None:
     assert re.search(r"at offset \d+ no broker was unfenced, so none would run: choose", one_line(refused.output))
     assert "--all" in refused.output
     simulated = invoke("twin", "plan", "--from", stopped, "--all", plan)
-    assert ": 2 brokers, 2 of them simulated, 2 topics, 4 partitions, 4 of them offline" in simulated.stderr
+    assert ": 2 brokers, 2 of them simulated, 2 topics, 4 partitions, 4 of them offline: orders-0, " in simulated.stderr
+    assert "orders-1, orders-2 and 1 more\n" in simulated.stderr
     empty = invoke("twin", "plan", "--from", CAPTURE, "--at", 8, "--all", plan)
     assert (empty.exit_code, "at offset 8 no broker was registered" in one_line(empty.output)) == (2, True)
 

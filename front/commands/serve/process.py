@@ -15,7 +15,7 @@ from mockraft.commands.serve.failures import cannot_listen, fail, is_about_addre
 from mockraft.commands.serve.options import ADMIN_OFF, OptionError
 from mockraft.commands.serve.stubs import load, log_unused
 from mockraft.commands.signals import stop_after_stdin, stop_on_signals
-from mockraft.server.clock import VirtualClock
+from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.server.double import Double
@@ -60,10 +60,9 @@ async def _serve(
 ) -> int:
     controllers: int = options["controllers"]
     script = Script()
+    clock = VirtualClock(options.get("virtual_start_ms", VIRTUAL_START_MS)) if options["virtual_clock"] else None
     try:
-        running, nodes = await quorum.start(
-            config, controllers, rng, script, VirtualClock() if options["virtual_clock"] else None, listening
-        )
+        running, nodes = await quorum.start(config, controllers, rng, script, clock, listening)
     except DataDirError as error:
         return fail(ExitCode.UNUSABLE_DIRECTORY, str(error))
     except OSError as error:

@@ -73,6 +73,8 @@ Those of a snapshot all have its last offset. Control records are left out.
 
 """ + exit_codes(ExitCode.MISSING)
 
+_NAMES_SHOWN = 3
+
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
 Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
 ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
@@ -123,6 +125,7 @@ def register(app: typer.Typer) -> None:
 def twin(context: typer.Context, options: Options) -> None:
     """Run a twin until a signal; see ABOUT."""
     from mockraft.commands.serve import command
+    from mockraft.server.clock import VIRTUAL_START_MS
     from mockraft.twin import twin_state, write_twin
 
     if context.invoked_subcommand is not None:
@@ -141,6 +144,7 @@ def twin(context: typer.Context, options: Options) -> None:
         "node_id": state.node_id,
         "release": state.release,
         "metadata_version": str(moment.image.metadata_version),
+        "virtual_start_ms": moment.timestamp_ms or VIRTUAL_START_MS,
         **_brokers(options.brokers, moment.image, state.release),
     }
     with tempfile.TemporaryDirectory(prefix="mockraft-twin-") as folder:
@@ -262,13 +266,18 @@ def about(history: History, moment: Moment, simulated: int | None = None) -> str
     from mockraft.server.controller.image.topics import NO_LEADER
 
     image = moment.image
-    partitions = [partition for topic in image.topics.by_id.values() for partition in topic.partitions.values()]
-    offline = sum(partition.leader == NO_LEADER for partition in partitions)
+    partitions = [
+        (f"{topic.name}-{partition_id}", partition)
+        for topic in image.topics.by_id.values()
+        for partition_id, partition in sorted(topic.partitions.items())
+    ]
+    offline = [name for name, partition in partitions if partition.leader == NO_LEADER]
+    more = f" and {len(offline) - _NAMES_SHOWN} more" if len(offline) > _NAMES_SHOWN else ""
     return (
         f"{history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
         + (f" {simulated} of them simulated," if simulated is not None else "")
         + f" {_count(len(image.topics.by_id), 'topic')}, {_count(len(partitions), 'partition')}"
-        + (f", {offline} of them offline" if offline else "")
+        + (f", {len(offline)} of them offline: {', '.join(offline[:_NAMES_SHOWN])}{more}" if offline else "")
     )
 
 
