@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ CAPTURE = ROOT / "tests" / "captures" / "controller-4.3.1.pcap"
 SAFE, UNSAFE = ({"wait": 1}, {"restart": "all"})
 
 
-def saved_plan(folder: Path, name: str, step: dict[str, object]) -> None:
+def saved_plan(folder: Path, name: str, step: Mapping[str, object]) -> None:
     """Save a plan as a JUnit test of the example."""
     plan = folder / "plan.json"
     plan.write_text(json.dumps([step]))
