@@ -1,6 +1,6 @@
 """The job that test_cluster.py submits: a capture to messages, written by workers; tasks wait midway.
 
-Usage: cluster_job.py OUT GATE PORT CAPTURE
+Usage: cluster_job.py OUT FOLDER PORT CAPTURE; OUT is the table's path or URL, FOLDER has `gate` and `origins`.
 """
 
 import sys
@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark import tables
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 SPLIT_BYTES = 200 << 10
@@ -20,7 +21,10 @@ WAIT_S = 600
 
 
 class Gate:
-    """Yield half of a task's first rows, create a file named by process id, and wait for a file `go`."""
+    """Yield half of a task's first rows, create a file named by process id, and wait for a file `go`.
+
+    The file has the partition's number. The first attempt of partition 0 waits for ever if a file `straggles` exists.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,15 +32,24 @@ class Gate:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch.slice(0, batch.num_rows // 2)
-            (self._folder / str(getpid())).touch()
-            self._wait()
+            context = TaskContext.get()
+            assert context is not None
+            (self._folder / str(getpid())).write_text(str(context.partitionId()))
+            self._wait("never" if context.partitionId() == 0 and self._straggles() else "go")
             yield batch.slice(batch.num_rows // 2)
 
-    def _wait(self) -> None:
+    def _straggles(self) -> bool:
+        try:
+            (self._folder.parent / "straggles").rename(self._folder.parent / "straggled")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _wait(self, name: str) -> None:
         deadline = time.monotonic() + WAIT_S
-        while not (self._folder / "go").exists():
+        while not (self._folder / name).exists():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no {self._folder / 'go'} after {WAIT_S} s")
+                raise TimeoutError(f"no {self._folder / name} after {WAIT_S} s")
             time.sleep(0.02)
 
 
@@ -58,13 +71,13 @@ class Origins:
         (self._folder / str(getpid())).write_text("\n".join(files))
 
 
-def main(out: Path, gate: Path, port: str, capture: str) -> None:
+def main(out: str, folder: Path, port: str, capture: str) -> None:
     """Write the messages as Parquet, and files of `origins`."""
     spark = SparkSession.builder.getOrCreate()
     frames = tables.frames_table(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
-    messages = tables.messages_table(frames).then(Gate(gate), MESSAGES).then(Origins(out / "origins"), MESSAGES)
-    messages.write_parquet(out / "messages")
+    messages = tables.messages_table(frames).then(Gate(folder / "gate"), MESSAGES)
+    messages.then(Origins(folder / "origins"), MESSAGES).write_parquet(out)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

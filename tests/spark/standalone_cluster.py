@@ -80,14 +80,23 @@ class StandaloneCluster:
 
     def start(self, workers: int) -> None:
         """Start the master, then the workers, which come up while a job is submitted."""
-        address = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = self._spawn("master", *self._daemon("master.Master"), *address)
+        ports = ("--port", "0", "--webui-port", "0")
+        master = self._spawn("master", *self._daemon("master.Master"), "--host", "127.0.0.1", *ports)
         wait_for("the master is ready", lambda: MASTER_READY.search(self.log("master")), master)
         self.master = MASTER_READY.findall(self.log("master"))[0]
         for number in range(workers):
             room = self._folder / f"work-{number}"
+            # A host of its own: Spark runs no second attempt of a task on the host of the first.
+            address = ("--host", f"127.0.0.{number + 2}", *ports)
             words = ("--cores", "1", "--memory", "700m", "--work-dir", str(room), self.master)
             self.workers.append(self._spawn(f"worker-{number}", *self._daemon("worker.Worker"), *address, *words))
+
+    def run_driver(self, job: Path, arguments: Sequence[str]) -> int:
+        """Run a Python file as a driver in a process group of its own, and return how it ended."""
+        words = [sys.executable, str(job), *arguments]
+        return subprocess.run(
+            words, env=self._environment, start_new_session=True, check=False, capture_output=True
+        ).returncode
 
     def submit(
         self, job: Path, arguments: Sequence[str], *, py_files: Path, settings: Mapping[str, str]

@@ -1,4 +1,7 @@
-"""A driver that follows connections in a folder: `stream_job.py FOLDER OUT ends`, or `dies` in its second batch."""
+"""A driver that follows connections in a folder: `stream_job.py FOLDER OUT ends`, or `dies` in its second batch.
+
+A fourth argument is the master of a cluster.
+"""
 
 import os
 import signal
@@ -12,13 +15,14 @@ from pyspark.sql import DataFrame
 QUICK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
+    "spark.executor.memory": "480m",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
-def run(folder: str, out: str, end: str) -> None:
+def run(folder: str, out: str, end: str, master: str = "local[2]") -> None:
     """Write the frames of all files, one file a batch; with `dies` end the process inside the second batch."""
-    spark: Any = start_session("local[2]", QUICK, name="stream job")
+    spark: Any = start_session(master, QUICK, name="stream job")
 
     def write(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(f"{out}/frames/batch={number}")

@@ -1,20 +1,32 @@
-"""A real cluster: spark-submit to a standalone master with two workers, mockraft in an archive, one worker killed."""
+"""A real cluster: spark-submit to a standalone master and its workers, some killed, with mockraft in an archive."""
 
+import signal
+from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.schemas import MESSAGES
+from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.storage.staging import Staging, table_files
+from mockraft.spark_replay.storage.whole_files import open_for_writing
 
+from ..budgets import soak
+from ..s3_server import S3Server
+from ..spark_replay.ring_files import ring_files
 from ..spark_replay.streams.reassembled import in_order
 from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark_processes"), pytest.mark.timeout(900)]
 
 JOB = Path(__file__).with_name("cluster_job.py")
+STREAM_JOB = Path(__file__).with_name("stream_job.py")
 PORT = 19093
+KEY = [(name, "ascending") for name in ("conn_id", "incarnation", "is_response", "frame_no")]
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "512m",
@@ -23,44 +35,155 @@ SETTINGS = {
     "spark.executor.memory": "480m",
     "spark.executor.extraJavaOptions": QUICK_JAVA,
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
-    # both executors have tasks; what one that is gone had is lost, as on another machine, and not asked for again
+    # all executors have tasks; what one that is gone had is lost, as on another machine, and not asked for again
     "spark.shuffle.readHostLocalDisk": "false",
-    "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",
     "spark.locality.wait": "0",
     "spark.shuffle.io.maxRetries": "0",
 }
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.log.level": "INFO",
+}
 
 
-def all_held(cluster: StandaloneCluster, gate: Path) -> bool:
-    """Return True if a process of each worker waits in the middle of a task."""
-    waiting = {int(file.name) for file in gate.iterdir()}
-    if len(waiting) < len(cluster.workers):
-        return False
-    return all(waiting & {each.pid for each in cluster.processes_of(worker)} for worker in cluster.workers)
+class Run:
+    """A job of a capture on a cluster, held in the middle of its tasks."""
+
+    def __init__(self, cluster: StandaloneCluster, folder: Path, out: str, capture: str) -> None:
+        self.cluster, self.gate, self.origins = cluster, folder / "gate", folder / "origins"
+        self.gate.mkdir()
+        self.origins.mkdir()
+        archive = write_archive(folder / "mockraft.zip")
+        cores = {"spark.cores.max": str(len(cluster.workers))}
+        words = [out, str(folder), str(PORT), capture]
+        self.settings: Mapping[str, str] = SETTINGS | SPECULATION | cores
+        self.job = cluster.submit(JOB, words, py_files=archive, settings=self.settings)
+        self.expected = in_order(pa.Table.from_batches(decode_batches(read_frames(capture, [PORT]))))
+        assert len(self.expected) == 1726
+
+    def held(self) -> dict[int, int]:
+        """The partitions of the waiting processes, by the number of their worker."""
+        waiting = {int(file.name): int(file.read_text() or -1) for file in self.gate.iterdir()}
+        found = {}
+        for number, worker in enumerate(self.cluster.workers):
+            for process in self.cluster.processes_of(worker):
+                if process.pid in waiting:
+                    found[number] = waiting[process.pid]
+        return found
+
+    def wait_until_held(self) -> dict[int, int]:
+        count = len(self.cluster.workers)
+        wait_for("a task of each worker is in its middle", lambda: len(self.held()) == count, self.job)
+        return self.held()
+
+    def go_on(self) -> str:
+        """Let all tasks go on, wait for the job, and return what it logged."""
+        (self.gate / "go").touch()
+        wait_for("the job ends", lambda: self.job.poll() is not None)
+        log = self.cluster.log("job")
+        assert self.job.returncode == 0, log
+        return log
+
+
+def read(out: str) -> pa.Table:
+    """The table as its readers find it."""
+    files = table_files(Location.parse(out))
+    return pa.concat_tables(pq.read_table(file.arrow_path, filesystem=file.file_system()) for file in files)
+
+
+def publish_earlier(out: str) -> None:
+    """Write a table with one row, which the job will replace."""
+    staging = Staging.begin(Location.parse(out))
+    row = pa.Table.from_pylist([{"client_id": "earlier"}], schema=MESSAGES)
+    with open_for_writing(staging.parts / "0.parquet") as file:
+        pq.write_table(row, file)
+    staging.publish(["0.parquet"])
+    staging.end()
 
 
 def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str) -> None:
-    gate, origins = tmp_path / "gate", tmp_path / "origins"
-    gate.mkdir()
-    origins.mkdir()
+    out = str(tmp_path / "messages")
     with standalone_cluster(tmp_path) as cluster:
-        archive = write_archive(tmp_path / "mockraft.zip")
-        arguments = [str(tmp_path), str(gate), str(PORT), controller_capture]
-        job = cluster.submit(JOB, arguments, py_files=archive, settings=SETTINGS)
-        expected = in_order(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
-        wait_for("a task of each worker is in its middle", lambda: all_held(cluster, gate), job)
+        run = Run(cluster, tmp_path, out, controller_capture)
+        run.wait_until_held()
         cluster.kill(cluster.workers[1])
-        (gate / "go").touch()
-        wait_for("the job ends", lambda: job.poll() is not None)
-        assert job.returncode == 0, cluster.log("job")
-        assert "Lost executor" in cluster.log("job")
+        assert "Lost executor" in run.go_on()
         assert cluster.workers[0].poll() is None
-    assert len(expected) == 1726
-    assert in_order(pq.read_table(tmp_path / "messages")) == expected
+    assert in_order(pq.read_table(out)) == run.expected
     assert not list(tmp_path.glob(".messages*")), "what the killed ones had written"
 
-    modules = {line for file in origins.iterdir() for line in file.read_text().splitlines()}
+    modules = {line for file in run.origins.iterdir() for line in file.read_text().splitlines()}
     assert len(modules) > 10
     assert {module for module in modules if "/mockraft.zip/mockraft/" not in module} == set()
+
+
+@soak
+def test_killed_worker_changes_no_table_in_a_bucket_and_readers_have_the_earlier_until_its_end(
+    tmp_path: Path, s3: S3Server, controller_capture: str
+) -> None:
+    s3.put("s3://caps/run.pcap", Path(controller_capture).read_bytes())
+    out = "s3://caps/lake/messages"
+    publish_earlier(out)
+    with standalone_cluster(tmp_path, workers=3) as cluster:
+        run = Run(cluster, tmp_path, out, "s3://caps/run.pcap")
+        held = run.wait_until_held()
+        cluster.kill(cluster.workers[max(held)])
+        assert read(out)["client_id"].to_pylist() == ["earlier"]
+        assert "Lost executor" in run.go_on()
+    assert in_order(read(out)) == run.expected
+    assert not [key for key in s3.keys("caps") if "being-written" in key]
+    # What the killed one had begun to upload is in no table; buckets abort such uploads after a while.
+    assert all("/.messages.being-written/" in key for key in s3.unfinished("caps"))
+
+
+@soak
+def test_speculative_attempts_repeat_no_row(tmp_path: Path, controller_capture: str) -> None:
+    out = str(tmp_path / "messages")
+    publish_earlier(out)
+    (tmp_path / "straggles").touch()
+    with standalone_cluster(tmp_path, workers=3) as cluster:
+        run = Run(cluster, tmp_path, out, controller_capture)
+        run.wait_until_held()
+        assert read(out)["client_id"].to_pylist() == ["earlier"]
+        assert "as speculatable" in run.go_on()
+    assert in_order(read(out)) == run.expected
+    assert {each.name.partition("-")[0] for each in Path(out).iterdir()} == {"_SUCCESS", "part"}
+
+
+@soak
+def test_driver_killed_while_it_writes_leaves_the_earlier_table(
+    tmp_path: Path, s3: S3Server, controller_capture: str
+) -> None:
+    out = "s3://caps/lake/messages"
+    publish_earlier(out)
+    with standalone_cluster(tmp_path, workers=2) as cluster:
+        run = Run(cluster, tmp_path, out, controller_capture)
+        run.wait_until_held()
+        for process in (*psutil.Process(run.job.pid).children(recursive=True), psutil.Process(run.job.pid)):
+            process.send_signal(signal.SIGKILL)
+        run.job.wait()
+        (run.gate / "go").touch()
+        wait_for("the executors ended", lambda: not any(map(cluster.processes_of, cluster.workers)))
+        assert read(out)["client_id"].to_pylist() == ["earlier"]
+
+
+@pytest.mark.needs_pyspark("4.2")
+@soak
+def test_driver_restarted_on_its_checkpoint_loses_and_repeats_nothing(tmp_path: Path, controller_capture: str) -> None:
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 3)
+    words = [str(tmp_path / "ring"), str(tmp_path)]
+    with standalone_cluster(tmp_path, workers=3) as cluster:
+        assert cluster.run_driver(STREAM_JOB, [*words, "dies", cluster.master]) == -signal.SIGKILL
+        cluster.kill(cluster.workers[2])
+        assert cluster.run_driver(STREAM_JOB, [*words, "ends", cluster.master]) == 0
+    found = [pq.ParquetDataset(tmp_path / name).read() for name in ("frames", "waiting")]
+    table = pa.concat_tables([each.select(found[1].column_names) for each in found])
+    whole = pa.Table.from_batches(read_frames(files, (PORT,))).sort_by(KEY)
+    assert table.sort_by(KEY).combine_chunks().cast(whole.schema).equals(whole.combine_chunks())
+    assert found[1].num_rows == 4

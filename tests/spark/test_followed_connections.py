@@ -1,6 +1,5 @@
 """Streams that follow connections from file to file: the same rows as a batch, and what waits is counted."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -25,13 +24,6 @@ KEY = [(name, "ascending") for name in ("conn_id", "incarnation", "is_response",
 OPTIONS = SourceOptions.read({"level": "frames", "ports": "19093"}, levels=("frames",))
 
 
-def ring(capture: str, folder: Path, count: int) -> list[Path]:
-    files = ring_files(Path(capture), folder, count)
-    for number, file in enumerate(files):
-        os.utime(file, (1_000_000_000 + number, 1_000_000_000 + number))
-    return files
-
-
 def driver(folder: Path, out: Path, end: str) -> int:
     command = [sys.executable, str(JOB), str(folder), str(out), end]
     return subprocess.run(command, start_new_session=True, check=False, capture_output=True).returncode
@@ -39,7 +31,7 @@ def driver(folder: Path, out: Path, end: str) -> int:
 
 @pytest.mark.needs_pyspark("4.2")
 def test_driver_killed_in_a_batch_loses_and_repeats_nothing(tmp_path: Path, controller_capture: str) -> None:
-    files = ring(controller_capture, tmp_path / "ring", 3)
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 3)
     assert driver(tmp_path / "ring", tmp_path, "dies") == -signal.SIGKILL
     assert driver(tmp_path / "ring", tmp_path, "ends") == 0
     found = [pq.ParquetDataset(tmp_path / name).read(columns=None) for name in ("frames", "waiting")]
@@ -88,7 +80,7 @@ def test_connections_beyond_the_limit_are_ended_and_counted(
 ) -> None:
     from mockraft.spark_replay.spark import followed_connections as followed
 
-    files = ring(controller_capture, tmp_path / "ring", 3)
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 3)
     monkeypatch.setattr(followed, "STATE_BYTES_MAX", 20_000)
     state = State()
     events = stepped(files, state, "conn_events")
@@ -106,7 +98,7 @@ def test_checkpoint_of_other_settings_is_refused_by_name(
 ) -> None:
     from mockraft.spark_replay.spark import followed_connections as followed
 
-    files = ring(controller_capture, tmp_path / "ring", 2)
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 2)
     state = State()
     stepped(files[:1], state)
     options = replace(OPTIONS, gap_policy="drop") if change == "policies" else OPTIONS
@@ -117,7 +109,7 @@ def test_checkpoint_of_other_settings_is_refused_by_name(
 
 
 def test_number_of_files_a_batch_may_change(tmp_path: Path, controller_capture: str) -> None:
-    files = ring(controller_capture, tmp_path / "ring", 2)
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 2)
     state = State()
     rows = stepped(files[:1], state)
     rows += stepped(files[1:], state, options=replace(OPTIONS, max_files_per_trigger=3))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from struct import pack_into, unpack_from
 
 
 def ring_files(source: Path, folder: Path, count: int) -> list[Path]:
-    """The packets of `source` (little-endian) in `count` files of `folder`, named so that sorting mixes them up."""
+    """The packets of `source` (little-endian) in `count` files of `folder`, old, a second apart.
+
+    They are named so that sorting mixes them up.
+    """
     data = source.read_bytes()
     cuts, at = [24], 24
     while at < len(data):
@@ -19,6 +23,7 @@ def ring_files(source: Path, folder: Path, count: int) -> list[Path]:
     for number, (start, end) in enumerate(zip(cuts, [*cuts[1:], at], strict=True)):
         files.append(folder / f"ring_{count - number}.pcap{number}")
         files[-1].write_bytes(data[:24] + data[start:end])
+        os.utime(files[-1], (1_000_000_000 + number, 1_000_000_000 + number))
     return files
 
 
