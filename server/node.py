@@ -376,8 +376,7 @@ class Node:
 
     def _log_position(self) -> tuple[int, ...]:
         controller, log = self.controller, self.controller.log
-        waits = len(controller.steps), controller.raft.changes, self._stubs.releases
-        return (log.end_offset, log.high_watermark, controller.epoch, *waits)
+        return (log.end_offset, log.high_watermark, controller.epoch, controller.raft.changes, self._stubs.releases)
 
     def _close(
         self, connection: Connection, kind: str, reason: str, now_ms: int, effects: list[Effect], frame: bytes = b""

@@ -87,10 +87,6 @@ class Cluster:
         )
         self.mark()
         response = answer(api, api.request.read(request.write(version), version), ctx, self.controller)
-        while isinstance(response, Parked) and ctx.steps is not None:
-            assert (ctx.steps.end_offset is None) is bool(self.controller.steps)
-            self.controller.continue_steps(self.now_ms)
-            response = response.retry(self.now_ms, False) or response
         assert not isinstance(response, Parked)
         assert ctx.failure is None, ctx.failure
         return api.response.read(response.write(version), version)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mockraft.server.apis.repeat_rule import RepeatRule
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
-    from mockraft.server.controller.result import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ class RequestContext(serving_api.RequestContext):
 
     `apis` is the node's table by API key; `failure` is set if the handler raised, `refused_with` to the code with
     which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
-    `steps` are the rest of the request's change: the response waits for them. `carried`, if set, answers the request in
-    an Envelope. `received_us` is the time in microseconds, where answers are measured; handlers use `now_ms`.
+    `carried`, if set, answers the request in an Envelope. `received_us` is the time in microseconds, where answers are
+    measured; handlers use `now_ms`.
     """
 
     connection_id: int
@@ -106,7 +105,6 @@ class RequestContext(serving_api.RequestContext):
     failure: str | None = None
     refused_with: int = 0
     carried: Carried | None = None
-    steps: Steps | None = None
     received_us: int | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
@@ -137,7 +135,7 @@ def answer(
     except Exception:
         return broken(api, request, ctx)
     waits = api.active_only or api.reads_committed
-    if (ctx.steps is not None or (controller.pending_offset and waits)) and not isinstance(response, Parked):
+    if controller.pending_offset and waits and not isinstance(response, Parked):
         return _until_committed(api, request, response, ctx, controller)
     return response
 
@@ -150,7 +148,7 @@ def _until_committed(
     If this node is no longer active by then, a read is answered from the image that is left, and any other request with
     NOT_CONTROLLER: the records' outcome is unknown (QuorumController's deferredEventQueue).
     """
-    pending_offset, epoch = controller.pending_offset, controller.epoch
+    offset, epoch = controller.pending_offset, controller.epoch
 
     def retry(now_ms: int, expired: bool) -> ResponseT | None:
         if controller.epoch != epoch and not api.active_only:
@@ -159,8 +157,7 @@ def _until_committed(
         if controller.epoch != epoch:
             ctx.refused_with = error_codes.NOT_CONTROLLER
             return api.error(request, error_codes.NOT_CONTROLLER, controller.wrong_controller)
-        offset = pending_offset if ctx.steps is None else ctx.steps.end_offset
-        return None if offset is None or controller.log.high_watermark < offset else response
+        return response if controller.log.high_watermark >= offset else None
 
     return Parked(NEVER_MS, retry)
 

@@ -16,7 +16,7 @@ from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResp
 
 def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Controller) -> BrokerHeartbeatResponse:
     """Return the broker's new state. ApiError STALE_BROKER_EPOCH."""
-    reply, ctx.steps = receive_heartbeat(controller, request, ctx.now_ms)
+    reply = receive_heartbeat(controller, request, ctx.now_ms)
     return BrokerHeartbeatResponse(
         is_caught_up=reply.is_caught_up,
         is_fenced=reply.state.is_fenced,

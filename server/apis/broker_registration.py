@@ -35,7 +35,6 @@ def handle(
         refusals.warn_once(controller, request.broker_id, refusals.REGISTER, code, refusal.message, remedy)
         raise
     refusals.forget(controller, request.broker_id)
-    ctx.steps = result.rest
     return BrokerRegistrationResponse(broker_epoch=controller.commit(result, ctx.now_ms))
 
 

@@ -220,15 +220,19 @@ class Controller:
         if not self.steps:
             return
         steps = self.steps[0]
-        steps.waiting = records, is_last = steps.waiting or next(steps.records, ([], True))
-        self.commit(ControllerResult(records, None, atomic=False), now_ms)
-        steps.waiting = None
-        if not is_last:
+        steps.waiting = steps.waiting or next(steps.records, None)
+        if steps.waiting is None:
+            self.steps.popleft()
             return
-        steps.then()
-        steps.end_offset = self.log.end_offset
-        self.steps.popleft()
-        _log.info("%s: all partitions (records up to offset %d)", steps.reason, steps.end_offset - 1)
+        (records, is_last), end_offset = steps.waiting, self.log.end_offset
+        try:
+            self.commit(ControllerResult(records, None, atomic=False), now_ms)
+        finally:
+            if self.log.end_offset != end_offset or not records:
+                steps.waiting = None
+        if is_last:
+            self.steps.popleft()
+            _log.info("%s: all partitions (records up to offset %d)", steps.reason, self.log.end_offset - 1)
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""

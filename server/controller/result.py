@@ -1,6 +1,6 @@
 """Result of a controller operation (Kafka's ControllerResult), and its refusal."""
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Generic, TypedDict, TypeVar
 
@@ -18,17 +18,14 @@ class Steps:
     """The rest of a change of many partitions, between whose steps other requests are answered.
 
     Kafka makes such a change in one turn, but not atomically either: it writes batches of 10,000 records. Each element
-    of `records` is one step, generated from the state of its time, and whether it is the last; `then` is called after
-    that.
+    of `records` is one step, generated from the state of its time, and whether it is the last. It ends without a last
+    one if the change is no longer wanted.
     """
 
     records: Iterator[tuple[list[RecordAt], bool]]
     reason: str = ""
-    then: Callable[[], None] = lambda: None
     waiting: tuple[list[RecordAt], bool] | None = None
-    """A step that could not be written; it is tried again."""
-    end_offset: int | None = None
-    """The end of the log after the last step; None until then."""
+    """A step of which nothing could be written; it is tried again."""
 
 
 @dataclass(slots=True)
@@ -36,7 +33,7 @@ class ControllerResult(Generic[T]):
     """Records to write, and the response to send once they are.
 
     `atomic` results go into one batch or are refused; others may be split, in order. `reason` explains in one line why
-    the records are written. `rest` are further records, for which the response waits too.
+    the records are written. `rest` are further records.
     """
 
     records: list[RecordAt]

@@ -33,15 +33,14 @@ _CONTROLLED_SHUTDOWN_VERSION = 1
 
 
 PARTITIONS_AT_ONCE = 1_000
-"""Partitions of a broker that change before other requests are answered: about 6 ms."""
+"""Partitions of a stale broker that change before other requests are answered: about 6 ms."""
 
 
 @dataclass(slots=True)
 class BrokerChange:
     """A change of a broker: the records of `first`, those of the partitions of `sets`, then those of `last`.
 
-    `update` generates the records of some partitions. The change ends early if the broker's registration is replaced
-    between two steps, or is fenced although partitions elect the broker (`added`).
+    A fencing may be made in steps: it ends early if the broker's registration is replaced between two of them.
     """
 
     controller: "ControllerContext"
@@ -65,22 +64,22 @@ class BrokerChange:
         following = list(islice(places, 1))
         if not following:
             return [*self.first, *records, *self.last], None
-        return [*self.first, *records], Steps(self._rest(step, records, chain(following, places)))
+        epoch = self.controller.image.cluster.brokers[self.broker_id].broker_epoch
+        return [*self.first, *records], Steps(self._rest(epoch, step, records, chain(following, places)))
 
     def _rest(
-        self, step: list[TopicPartition], records: list[RecordAt], places: Iterator[TopicPartition]
+        self, epoch: int, step: list[TopicPartition], records: list[RecordAt], places: Iterator[TopicPartition]
     ) -> Iterator[tuple[list[RecordAt], bool]]:
-        registration = self.controller.image.cluster.brokers.get(self.broker_id)
-        epoch = None if registration is None else registration.broker_epoch
-        topics, unchanged = self.controller.image.topics, Places()
-        """Partitions that have no other replica, say. All others that are in the sets at the end came meanwhile."""
+        topics = self.controller.image.topics
+        # Those that stay in the ISR, for instance of a partition without other replicas, are not visited again: all
+        # others that are in the sets at the end came meanwhile.
+        unchanged = Places()
         while step:
-            unchanged.add_all(set(step) - {(change.topic_id, change.partition_id) for change, _ in records})
+            left = {(change.topic_id, change.partition_id) for change, _ in records if change.isr is not None}
+            unchanged.add_all(set(step) - left)
             step = list(islice(places, PARTITIONS_AT_ONCE))
             registration = self.controller.image.cluster.brokers.get(self.broker_id)
-            if epoch != (None if registration is None else registration.broker_epoch):
-                return
-            if registration is not None and registration.fenced and self.added != NO_BROKER:
+            if registration is None or registration.broker_epoch != epoch:
                 return
             records = self._update(place for place in step if topics.partition(*place) is not None)
             if step:

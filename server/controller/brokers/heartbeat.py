@@ -15,7 +15,7 @@ from mockraft.server.controller.brokers.log_dirs import (
     directories_offline,
     waits_for_assignments,
 )
-from mockraft.server.controller.result import ControllerResult, Steps
+from mockraft.server.controller.result import ControllerResult
 from mockraft.server.rules import Rule
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -31,27 +31,13 @@ class HeartbeatReply(NamedTuple):
     is_caught_up: bool
 
 
-def receive_heartbeat(
-    controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int
-) -> tuple[HeartbeatReply, Steps | None]:
-    """Process one heartbeat; the reply waits for the steps, if there are any.
-
-    ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered.
-    """
-
-    def shut_down() -> None:
-        if request.broker_id in controller.heartbeats.brokers:
-            controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
-
+def receive_heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int) -> HeartbeatReply:
+    """Process one heartbeat. ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered."""
     controller.sessions.touch(request.broker_id, request.broker_epoch, now_ms)
-    result = heartbeat(controller, request)
-    reply = controller.commit(result, now_ms)
+    reply = controller.commit(heartbeat(controller, request), now_ms)
     if reply.state is BrokerState.CONTROLLED_SHUTDOWN:
-        if result.rest is None:
-            shut_down()
-        else:
-            result.rest.then = shut_down
-    return reply, result.rest
+        controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
+    return reply
 
 
 def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) -> ControllerResult[HeartbeatReply]:
@@ -91,9 +77,8 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
         reason = f"broker {broker_id}: log directories changed" if of_directories else ""
         return ControllerResult(of_directories, reply, reason, atomic=False)
     change.last += of_directories
-    records, rest = change.in_steps()
     reason = f"broker {broker_id}: {current.value} to {state.value}"
-    return ControllerResult(records, reply, reason, atomic=False, rest=rest)
+    return ControllerResult(change.records(), reply, reason, atomic=False)
 
 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:

@@ -81,8 +81,7 @@ def register_broker(
     if change is None:
         return ControllerResult([last], record.broker_epoch, reason, atomic=False)
     change.last.append(last)
-    records, rest = change.in_steps()
-    return ControllerResult(records, record.broker_epoch, reason, atomic=False, rest=rest)
+    return ControllerResult(change.records(), record.broker_epoch, reason, atomic=False)
 
 
 def unregister_broker(controller: "ControllerContext", broker_id: int) -> ControllerResult[None]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.periodic_tasks import write_no_op
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -11,7 +10,6 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...conftest import Cluster, uuid
-from ..conftest import Rig
 
 A, B, C = uuid(1), uuid(2), uuid(3)
 
@@ -128,29 +126,3 @@ def test_early_levels_have_their_own_records(
     assert written(cluster)[-1:] == [fences]
     found = write_no_op(cluster.controller, 0).records
     assert [(records.TYPES[record.api_key], version) for record, version in found] == idles
-
-
-def test_a_shutdown_of_many_partitions_is_answered_after_its_last_step_and_others_in_between(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
-    cluster.start(1, 2)
-    topic_id = cluster.create_topic("t", *[[1, 2]] * 5)
-    rig = Rig(cluster.controller, cluster.apis.values())
-    ends, lives = rig.connect(), rig.connect()
-    epochs = {broker_id: cluster.broker(broker_id).broker_epoch for broker_id in (1, 2)}
-
-    def request(broker_id: int, **fields: Any) -> bytes:
-        return rig.frame(BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epochs[broker_id], **fields), 1)
-
-    rig.send(ends, request(1, want_shut_down=True))
-    left = [len(cluster.controller.image.topics.index.in_isr(1))]
-    while not rig.sends(ends):
-        assert rig.node.next_tick_ms(rig.now_ms) <= rig.now_ms
-        rig.send(lives, request(2))
-        assert len(rig.sends(lives)) == 1
-        rig.tick(rig.now_ms)
-        left.append(len(cluster.controller.image.topics.index.in_isr(1)))
-    assert left == [3, 1, 0, 0]
-    assert cluster.broker(1).in_controlled_shutdown
-    assert {cluster.partition(topic_id, index).leader for index in range(5)} == {2}

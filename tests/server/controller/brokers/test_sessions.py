@@ -1,5 +1,7 @@
 """Sessions of brokers, and what fencing changes."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.brokers.broker_state import BrokerState
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
+from mockraft.server.controller.image import TopicPartition
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
@@ -82,12 +85,13 @@ def test_a_broker_of_many_partitions_leaves_them_in_steps_between_which_others_a
     assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms
 
 
+@pytest.mark.parametrize("partitions", [3, 5])
 def test_a_broker_that_registers_again_between_two_steps_is_not_fenced(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
     monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
     cluster.start(1, 2)
-    cluster.create_topic("t", *[[1, 2]] * 5)
+    cluster.create_topic("t", *[[1, 2]] * partitions)
     lose(cluster, 1)
     cluster.register(1, incarnation_id=bytes([9] * 16))
     cluster.heartbeat(1)
@@ -95,6 +99,40 @@ def test_a_broker_that_registers_again_between_two_steps_is_not_fenced(
     assert not cluster.broker(1).fenced
     assert cluster.controller.image.topics.index.in_isr(1) == []
     assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms
+
+
+def test_a_broker_that_is_unregistered_between_two_steps_is_not_fenced(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    cluster.create_topic("t", *[[1, 2]] * 3)
+    lose(cluster, 1)
+    cluster.unregister(1)
+    end_offset = cluster.log.end_offset
+    cluster.controller.tick(cluster.now_ms)
+    assert not cluster.controller.steps
+    assert cluster.log.end_offset == end_offset
+
+
+def test_partitions_without_another_replica_are_visited_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    cluster.create_topic("t", *[[1]] * 5)
+    visited = Counter[TopicPartition]()
+    updates = fencing.leader_and_isr_updates
+
+    def counted(controller: Any, places: Iterable[TopicPartition], **who: int) -> list[RecordAt]:
+        seen = list(places)
+        visited.update(seen)
+        return updates(controller, seen, **who)
+
+    monkeypatch.setattr(fencing, "leader_and_isr_updates", counted)
+    lose(cluster, 1)
+    while cluster.controller.steps:
+        cluster.controller.tick(cluster.now_ms)
+    assert set(visited.values()) == {1}
+    assert len(visited) == 5
 
 
 def test_two_stale_brokers_with_many_partitions_are_fenced_one_after_the_other(
