@@ -179,6 +179,8 @@ def _summary(of: Results) -> list[str]:
             f"{math.ceil(1e12 / rate / 3600)} cores for one hour, {math.ceil(1e12 / rate / 600)} for ten minutes, "
             "if more cores scale as the second does."
         )
+    if of.stream_bytes and not of.shuffle_bytes:
+        lines.append("On one machine runs of captures go from task to task in files; the shuffle wrote nothing.")
     if of.shuffle_bytes and of.stream_bytes:
         lines.append(
             f"The shuffle wrote {of.shuffle_bytes / MEBIBYTE:,.0f} MiB (lz4) for a capture of "
@@ -187,7 +189,7 @@ def _summary(of: Results) -> list[str]:
         )
     if of.hot:
         ratio = statistics.median(hot / spread for hot, spread in of.hot)
-        lines.append(f"All frames on one connection, so in one task of the shuffle: {ratio:.2f} of the time with 200.")
+        lines.append(f"All frames on one connection, so in one task: {ratio:.2f} of the time with 200.")
     if of.sessions:
         two, one = of.replays
         lines.append(

@@ -112,11 +112,15 @@ class EpollServer:
             self.loop.add_reader(self._bound.fileno(), self._accept_ready)
 
     def _connect(self, sock: socket.socket, address: Any) -> None:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            protocol = cast(asyncio.Protocol, self._accept())
+        except BaseException:
+            sock.close()
+            raise
         fd = sock.fileno()
         self.transports += [None] * (fd + 1 - len(self.transports))
-        protocol = cast(asyncio.Protocol, self._accept())
         self.transports[fd] = transport = EpollTransport(self, sock, address, protocol)
         self._open += 1
         try:

@@ -122,7 +122,12 @@ def _brokers(before: Image, after: Image) -> Iterator[Change]:
         if old is not None and new is not None:
             for directory_id in [each for each in old.log_dirs if each not in new.log_dirs]:
                 what = f"directory {uuids.text_of(directory_id)}"
-                yield Change(subject, what, None, f"gone (offline); it had {_held(before, broker_id, directory_id)}")
+                yield Change(
+                    subject,
+                    what,
+                    None,
+                    f"not registered any more: offline, or removed; it had {_held(before, broker_id, directory_id)}",
+                )
 
 
 def _held(image: Image, broker_id: int, directory_id: bytes) -> str:

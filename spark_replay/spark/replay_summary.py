@@ -30,6 +30,7 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
     sent = results.where(F.col("status") != LEFT_OUT)
     different = new.select("session", "number").distinct().count()
     apis = [row.asDict() for row in _by_api(sent).collect()]
+    counted = {row["api_key"]: row["n"] for row in new.groupBy("api_key").agg(F.count("*").alias("n")).collect()}
     total = sum(each["sent"] for each in apis)
     fired = {
         row["rule"]: row["n"]
@@ -51,6 +52,7 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
                 "equal": each["equal"],
                 "rawEqual": each["raw_equal"],
                 "failed": each["failed"],
+                "differences": counted.get(each["api_key"], 0),
                 "medianMs": round((each["median_ns"] or 0) / 1e6, 3),
                 "capturedMedianMs": round((each["captured_median_ns"] or 0) / 1e6, 3),
             }

@@ -3,7 +3,8 @@
 The shuffle copies each byte about ten times: to the JVM, into rows, sorted, compressed, back into Arrow, to a worker.
 On one machine the tasks that read splits write their runs to files next to the future table instead, and the driver
 gives each task that makes the table an equal share of the connections. Such a task reads the index of all runs, sorts
-those of its connections, and reads their bytes in that order: its memory does not depend on the size of the captures.
+those of its connections, and reads their bytes in that order: its memory does not depend on their bytes;
+the index takes about 130 bytes for each run.
 
 A file has the bytes of each run (its data, and the numbers of its segments) one after the other, and then the index, an
 Arrow stream. As for the parts of a table, each attempt of a task writes a file of its own, and the driver uses those of
@@ -37,11 +38,14 @@ from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, bounds_of, pa
 from pyspark.sql import DataFrame, SparkSession
 
 BYTES_MAX = 4 << 30
-"""Captures up to this size are exchanged through files, which take up to 0.8 of it on the disk."""
+"""Captures up to this size are exchanged through files, which take up to 0.8 of it on the disk.
+
+Compressed ones may hold more: a task stops when its file is too large, and the shuffle is used.
+"""
 ROWS_MAX = 1 << 22
 """Runs up to this number: the index of a task's share is in its memory."""
 BATCH_BYTES = 16 << 20
-TASKS_MAX = 256
+TASKS_MAX = 128
 """Each task that gets runs opens the files of all tasks that wrote some."""
 
 _BUCKETS = 1024
@@ -86,7 +90,9 @@ class SplitRuns(NamedTuple):
         """
         if not self._is_local(folder) or sum(task.size for task in self.tasks) > BYTES_MAX:
             return None
-        write = partial(write_runs, packed_splits(self.tasks), self.options, folder.path)
+        writers = min(len(self.tasks), TASKS_MAX) or 1
+        file_bytes_max = max(BYTES_MAX // writers, 2 * max((task.size for task in self.tasks), default=0))
+        write = partial(write_runs, packed_splits(self.tasks), self.options, folder.path, file_bytes_max)
         written = numbers(self.spark, self.tasks, TASKS_MAX).mapInArrow(write, to_spark_schema(_WRITTEN)).collect()
         if sum(row.rows for row in written) > ROWS_MAX:
             return None
@@ -122,9 +128,12 @@ def shares(sizes: Array, partitions: int) -> Array:
 
 
 def write_runs(
-    splits: list[bytes], options: SourceOptions, folder: str, batches: Iterator[pa.RecordBatch]
+    splits: list[bytes], options: SourceOptions, folder: str, file_bytes_max: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the runs of the tasks whose numbers are in `batches` to a file, and yield its name."""
+    """Write the runs of the tasks whose numbers are in `batches` to a file, and yield its name.
+
+    A file that would be larger than `file_bytes_max` is left out: its row has more than `ROWS_MAX` rows.
+    """
     path = os.path.join(folder, f"{uuid.uuid4()}.runs")
     parts: list[pa.RecordBatch] = []
     sizes = np.zeros(_BUCKETS, np.int64)
@@ -134,6 +143,10 @@ def write_runs(
                 for place, split in enumerate(pickle.loads(splits[number]), number << 32):
                     for runs in read_partition(split, options):
                         index = _write(file, packed(runs), place)
+                        if file.tell() > file_bytes_max:
+                            os.unlink(path)
+                            yield _written(path, 0, ROWS_MAX + 1, sizes)
+                            return
                         total = sum(as_numpy(index.column(name)) for name in _SIZES)
                         sizes += np.bincount(_bucket(index), total, _BUCKETS).astype(np.int64)
                         parts.append(index)
@@ -143,8 +156,12 @@ def write_runs(
                 stream.write_batch(part)
     rows = sum(part.num_rows for part in parts)
     spare_modules("runs")
-    written = {"file": path, "index_at": index_at, "rows": rows, "sizes": sizes.tobytes()}
-    yield pa.RecordBatch.from_pylist([written], schema=_WRITTEN)
+    yield _written(path, index_at, rows, sizes)
+
+
+def _written(path: str, index_at: int, rows: int, sizes: Array) -> pa.RecordBatch:
+    row = {"file": path, "index_at": index_at, "rows": rows, "sizes": sizes.tobytes()}
+    return pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
 
 def _bucket(index: pa.RecordBatch) -> Array:
@@ -164,8 +181,8 @@ def _write(file: BinaryIO, runs: pa.RecordBatch, split: int) -> pa.RecordBatch:
     sizes = [np.diff(each).astype(np.int64) for each in bounds]
     total = sum(sizes)
     found = {name: runs.column(name) for name in PACKED_RUNS.names if name not in _BYTES}
-    numbers = (np.full(runs.num_rows, split), start + np.cumsum(total) - total, *sizes)
-    arrays = [as_arrow(each, pa.int64()) for each in numbers]
+    found_at = (np.full(runs.num_rows, split), start + np.cumsum(total) - total, *sizes)
+    arrays = [as_arrow(each, pa.int64()) for each in found_at]
     return pa.RecordBatch.from_arrays([*found.values(), *arrays], schema=_INDEX)
 
 
@@ -212,7 +229,7 @@ def _sorted_index(files: list[RunFile], shares: Array, task: int) -> tuple[pa.Re
         return None, np.zeros(0, np.int64)
     index = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
     marks = [as_numpy(index.column(name)) for name in ("syn", "fin", "rst")]
-    # Order within one packet: SYN, then data, then FIN or RST. Splits are in the order of files.
+    # The order of `split_tasks.in_order`: the splits are in the order of files.
     keys = [as_numpy(index.column(name)) for name in ("file_offset", "split", "first_ts_ns", "conn_id")]
     order = np.lexsort((marks[2], marks[1], ~marks[0], *keys))
     return _taken(index, order), np.concatenate(sources)[order]

@@ -16,7 +16,7 @@ from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, captures
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SplitTask, plan_tasks, read_splits
+from mockraft.spark_replay.spark.partition_reading import OPEN_BYTES, SplitTask, plan_tasks, read_splits
 from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, packed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -27,7 +27,10 @@ TASKS_MAX = 4096
 def planned_tasks(paths: Sequence[str], options: SourceOptions) -> list[SplitTask] | None:
     """Return the tasks that read captures; None if the files cannot be planned, or need too many tasks."""
     try:
-        tasks = plan_tasks(captures(paths), options)
+        files = captures(paths)
+        if sum(file.size + OPEN_BYTES for file in files) > TASKS_MAX * options.split_bytes:
+            return None  # before large files are opened to be planned
+        tasks = plan_tasks(files, options)
     except (CaptureError, NoCaptureError, OSError):
         return None
     return tasks if len(tasks) <= TASKS_MAX else None

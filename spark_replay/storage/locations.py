@@ -128,17 +128,21 @@ def _file_system(scheme: str, host: str) -> Any:
 def _connection(account: str) -> dict[str, str]:
     """Return what `AZURE_STORAGE_CONNECTION_STRING` has for an account, as arguments of pyarrow; empty if for another.
 
-    An endpoint whose host does not begin with the account's name has it in the path, as Azurite.
+    An endpoint whose host does not begin with the account's name has it in the path, as Azurite. Without endpoints, and
+    a suffix of them, they are in Azure's public cloud.
     """
     parts = (part.partition("=") for part in os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";"))
     given = {name.strip().lower(): value.strip() for name, _, value in parts}
-    if given.get("accountname") != account:
+    named = urlsplit(given.get("blobendpoint", "")).netloc.partition(".")[0]
+    if given.get("accountname", named) != account:
         return {}
     found = {"account_name": account}
     for name, key in (("account_key", "accountkey"), ("sas_token", "sharedaccesssignature")):
         found |= {name: given[key]} if key in given else {}
     for kind in ("blob", "dfs"):
-        if endpoint := given.get(f"{kind}endpoint", given.get("blobendpoint")):
+        suffix = given.get("endpointsuffix")
+        cloud = suffix and f"{given.get('defaultendpointsprotocol', 'https')}://{account}.blob.{suffix}"
+        if endpoint := given.get(f"{kind}endpoint", given.get("blobendpoint", cloud)):
             url = urlsplit(endpoint)
             host = url.netloc.removeprefix(account).replace(".blob.", f".{kind}.")
             found |= {f"{kind}_storage_authority": host, f"{kind}_storage_scheme": url.scheme}

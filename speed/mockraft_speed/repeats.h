@@ -54,7 +54,7 @@ bool find_slots(Slot *slots, int count, PyObject *classes);
 int is_true(PyObject *object, PyObject *name);
 
 /* What writes repeated exchanges to a journal. During a turn its settings are as they were at the turn's begin, and
-   counts and the last id wait for its end, so that no Python code may run that sees or changes them. */
+   counts and the last id wait for its end, or for the next call of Python code. */
 typedef struct {
     PyObject *journal, *ring, *numbers;
     PyObject *counts; /* by API key */

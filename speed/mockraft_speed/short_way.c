@@ -48,7 +48,7 @@ typedef struct {
 typedef struct {
     const Unchanged *unchanged;
     unsigned version;
-    PyObject *repeat; /* only compared */
+    PyObject *repeat; /* only compared, and held so that no other one has its address; NULL for none */
     long long offset;
 } Proceeded;
 
@@ -111,10 +111,18 @@ static int may_answer(ShortWay *self, PyObject *connection, PyObject *repeat)
     return PyErr_Occurred() ? -1 : api == get(repeat, REPEAT_API);
 }
 
+/* Call a rule. Other threads may run in its Python code: the journal is then as it is outside of a turn. */
+static PyObject *call(ShortWay *self, PyObject *function, PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *found = journal_end(&self->journal) ? PyObject_Vectorcall(function, arguments, count, NULL) : NULL;
+    if (found != NULL && !journal_begin(&self->journal)) Py_CLEAR(found);
+    return found;
+}
+
 /* Find out whether the rule's states are unchanged since the last time; false with an exception set. */
 static bool ask(ShortWay *self, PyObject *rule, Unchanged *unchanged)
 {
-    PyObject *found = PyObject_CallOneArg(PyTuple_GET_ITEM(rule, RULE_UNCHANGED), self->controller);
+    PyObject *found = call(self, PyTuple_GET_ITEM(rule, RULE_UNCHANGED), &self->controller, 1);
     if (found == NULL) return false;
     PyObject *value = PyTuple_GET_ITEM(found, 0), *contacts = PyTuple_GET_ITEM(found, 1);
     int is_equal = unchanged->value == NULL ? 0 : PyObject_RichCompareBool(value, unchanged->value, Py_EQ);
@@ -141,7 +149,7 @@ static bool record(ShortWay *self, PyObject *rule, PyObject *subject, PyObject *
 {
     PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
     PyObject *arguments[] = {self->controller, subject, offset, now_ms};
-    PyObject *done = now_ms ? PyObject_Vectorcall(PyTuple_GET_ITEM(rule, RULE_RECORD), arguments, 4, NULL) : NULL;
+    PyObject *done = now_ms ? call(self, PyTuple_GET_ITEM(rule, RULE_RECORD), arguments, 4) : NULL;
     Py_XDECREF(now_ms);
     Py_XDECREF(done);
     return done != NULL;
@@ -151,7 +159,7 @@ static bool record(ShortWay *self, PyObject *rule, PyObject *subject, PyObject *
 static int is_same(ShortWay *self, PyObject *rule, PyObject *repeat, PyObject *offset)
 {
     PyObject *arguments[] = {self->controller, get(repeat, REPEAT_SUBJECT), offset};
-    PyObject *state = PyObject_Vectorcall(PyTuple_GET_ITEM(rule, RULE_STATE), arguments, 3, NULL);
+    PyObject *state = call(self, PyTuple_GET_ITEM(rule, RULE_STATE), arguments, 3);
     int is_equal = state == NULL ? -1 : PyObject_RichCompareBool(state, get(repeat, REPEAT_STATE), Py_EQ);
     Py_XDECREF(state);
     return is_equal;
@@ -178,7 +186,10 @@ static int proceed(ShortWay *self, PyObject *rule, PyObject *repeat, uint8_t api
     }
     PyObject *number = PyLong_FromLongLong(offset);
     int proceeds = number == NULL ? -1 : is_known ? 1 : is_same(self, rule, repeat, number);
-    *before = (Proceeded){unchanged, unchanged->version, proceeds > 0 ? repeat : NULL, offset};
+    before->unchanged = unchanged;
+    before->version = unchanged->version;
+    before->offset = offset;
+    Py_XSETREF(before->repeat, proceeds > 0 ? Py_NewRef(repeat) : NULL);
     if (proceeds > 0 && has_record) {
         unchanged->turn = self->turn - 1; /* recording may change what other states depend on */
         if (!record(self, rule, subject, number, now_us)) proceeds = -1;
@@ -331,6 +342,7 @@ static int short_way_traverse(ShortWay *self, visitproc visit, void *arg)
     Py_VISIT(self->now_us);
     for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].value);
     for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].contacts);
+    for (int i = 0; i < PROCEEDED; i++) Py_VISIT(self->proceeded[i].repeat);
     Py_VISIT(self->journal.journal);
     Py_VISIT(self->journal.ring);
     Py_VISIT(self->journal.numbers);
@@ -349,6 +361,7 @@ static int short_way_clear(ShortWay *self)
     Py_CLEAR(self->now_us);
     for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].value);
     for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].contacts);
+    for (int i = 0; i < PROCEEDED; i++) Py_CLEAR(self->proceeded[i].repeat);
     Py_CLEAR(self->journal.journal);
     Py_CLEAR(self->journal.ring);
     Py_CLEAR(self->journal.numbers);

@@ -1,5 +1,6 @@
 """Tables that Python workers write as Parquet: the same rows as Spark's, all of a table or none of it."""
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,22 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ValueError("the third row is no row")
 
 
-@pytest.mark.parametrize("shuffled_by", ["files", "Spark: too many bytes", "Spark: too many runs"])
+@pytest.mark.parametrize(
+    "shuffled_by", ["files", "Spark: too many bytes", "Spark: too many runs", "Spark: too much in a gzip"]
+)
 def test_frames_that_workers_write_are_those_of_the_dataframe(
     spark: Any, tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch, shuffled_by: str
 ) -> None:
     from mockraft.spark_replay.spark import run_exchange, split_tasks, tables
     from mockraft.spark_replay.spark.data_source import to_spark_schema
 
-    if shuffled_by != "files":
+    if "gzip" in shuffled_by:
+        packed = tmp_path / "packed" / "run.pcap.gz"
+        packed.parent.mkdir()
+        packed.write_bytes(gzip.compress(Path(controller_capture).read_bytes()))
+        controller_capture = str(packed)
+        monkeypatch.setattr(run_exchange, "BYTES_MAX", packed.stat().st_size)
+    elif shuffled_by != "files":
         monkeypatch.setattr(run_exchange, "BYTES_MAX" if "bytes" in shuffled_by else "ROWS_MAX", 1)
     shuffles: list[Any] = []
     by_spark = split_tasks.in_order
@@ -66,7 +75,7 @@ def test_frames_that_workers_write_are_those_of_the_dataframe(
     read = spark.read.parquet(str(tmp_path / "frames"))
     assert read.schema == to_spark_schema(FRAMES)
     assert in_order(read.toArrow()) == in_order(table.dataframe().toArrow())
-    assert {each.name for each in tmp_path.iterdir()} == {"frames"}
+    assert {each.name for each in tmp_path.iterdir()} - {"packed"} == {"frames"}
     assert (tmp_path / "frames").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (tmp_path / "frames").glob("*.parquet")} == {0o600}
 
@@ -113,7 +122,7 @@ def written_by_a_task(tasks: Any, options: Any, folder: Path, numbers: range) ->
     from mockraft.spark_replay.spark import run_exchange
 
     batch = pa.RecordBatch.from_pydict({"id": list(numbers)})
-    (written,) = run_exchange.write_runs(tasks, options, str(folder), iter([batch]))
+    (written,) = run_exchange.write_runs(tasks, options, str(folder), 1 << 30, iter([batch]))
     return written.to_pylist()
 
 

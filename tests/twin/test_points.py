@@ -90,7 +90,10 @@ def test_a_directory_that_went_offline_is_listed_with_its_partitions(tmp_path: P
         controller.start_broker(1, log_dirs=(tmp_path / "d0",))
         history = read_history(tmp_path / "data")
     texts = [str(change) for _, change in each_change(history, history.moment(0), history.moment())]
-    assert f"broker 1: directory {on_second} gone (offline); it had t-{lost.partition}" in texts
+    assert (
+        f"broker 1: directory {on_second} not registered any more: offline, or removed; it had t-{lost.partition}"
+        in texts
+    )
     assert texts.count("broker 1: restarted without a controlled shutdown") == 1
 
 

@@ -196,7 +196,11 @@ class _Run:
     async def _lose_rack(self, rack: str) -> list[str]:
         brokers = self._running.controller.image.cluster.brokers.values()
         lost = [each.broker_id for each in brokers if each.rack == rack]
-        return await self._lose(lost) if lost else [f"no broker is in rack {rack}"]
+        if not lost:
+            return [f"no broker is in rack {rack}"]
+        # Those that are gone already are lost, too.
+        running = [broker_id for broker_id in self._that_run() if broker_id in lost]
+        return await self._lose(running) if running else [f"no broker of rack {rack} runs"]
 
     async def _lose_directory(self, argument: Mapping[str, Any]) -> list[str]:
         broker = self._controller.brokers.get(argument["broker"])
@@ -295,9 +299,12 @@ class _Run:
             return [f"broker {config.broker_id} could not register"]
         return []
 
+    def _that_run(self) -> list[int]:
+        return sorted(number for number, each in self._controller.brokers.items() if not each.stopped.is_set())
+
     async def _restart(self, which: list[int] | str) -> list[str]:
         answers = []
-        broker_ids = sorted(self._controller.brokers) if isinstance(which, str) else which
+        broker_ids = self._that_run() if isinstance(which, str) else which
         for broker_id in broker_ids:
             answers += await self._shut_down([broker_id]) or await self._start_brokers([broker_id])
         return answers if broker_ids else ["no broker runs"]

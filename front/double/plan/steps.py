@@ -199,11 +199,17 @@ def _levels(argument: Any) -> dict[str, str]:
 def _configs(argument: Any) -> dict[str, str | None]:
     if not isinstance(argument, dict) or not argument:
         raise ValueError(f"it takes a mapping of configs to values, not {argument!r}")
-    texts = {True: "true", False: "false", None: None}
-    return {
-        str(key): texts[value] if value is None or isinstance(value, bool) else str(value)
-        for key, value in argument.items()
-    }
+    return {str(key): _config_text(value) for key, value in argument.items()}
+
+
+def _config_text(value: Any) -> str | None:
+    if isinstance(value, list):
+        return ",".join(str(each) for each in value)
+    if isinstance(value, dict):
+        raise ValueError(f"a config's value is a text, a number or a list of them, not {value!r}")
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _config(argument: Any) -> dict[str, Any]:

@@ -290,11 +290,14 @@ def test_junit_has_a_case_for_each_api_and_fails_by_differences_that_count() -> 
         "count": 2,
         "first": {"session": "s", "exchange": 7},
     }
-    apis = [{"api": "Fetch", "sent": 9}, {"api": "BrokerHeartbeat", "sent": 4}]
+    # Of Metadata the report lists no kind: it lists the most frequent ones of all APIs only.
+    counts = (("Fetch", 9, 2), ("Metadata", 5, 1), ("BrokerHeartbeat", 4, 0))
+    apis = [{"api": api, "sent": sent, "differences": count} for api, sent, count in counts]
     suite = ET.fromstring(as_junit({"target": "mockraft==1.2", "apis": apis, "differences": [finding]}))
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    (failure,) = suite.iter("failure")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+    failure, unlisted = suite.iter("failure")
     assert failure.get("message") == "2 differences in 9 responses"
+    assert (unlisted.get("message"), unlisted.text) == ("1 difference in 5 responses", None)
     assert failure.text == 'errorCode changed 2x: captured 0, live "\\u0000" (first #7 of s)'
 
 

@@ -78,7 +78,16 @@ def test_file_systems_that_are_not_there_say_what_they_need() -> None:
     [
         ("", {}),
         ("AccountName=other;AccountKey=a2V5", {}),
-        ("AccountName=acct;AccountKey=a2V5==;EndpointSuffix=core.windows.net", {"account_key": "a2V5=="}),
+        (
+            "AccountName=acct;AccountKey=a2V5==;EndpointSuffix=core.chinacloudapi.cn",
+            {
+                "account_key": "a2V5==",
+                "blob_storage_authority": ".blob.core.chinacloudapi.cn",
+                "blob_storage_scheme": "https",
+                "dfs_storage_authority": ".dfs.core.chinacloudapi.cn",
+                "dfs_storage_scheme": "https",
+            },
+        ),
         (
             "BlobEndpoint=http://127.0.0.1:10000/acct;AccountName=acct",
             {
@@ -89,7 +98,7 @@ def test_file_systems_that_are_not_there_say_what_they_need() -> None:
             },
         ),
         (
-            "AccountName=acct;SharedAccessSignature=sv=1&sig=x;BlobEndpoint=https://acct.blob.core.windows.net/",
+            "SharedAccessSignature=sv=1&sig=x;BlobEndpoint=https://acct.blob.core.windows.net/",
             {
                 "sas_token": "sv=1&sig=x",
                 "blob_storage_authority": ".blob.core.windows.net",
