@@ -51,6 +51,7 @@ def holds(broker: KafkaBroker, topic: str) -> bool:
 
 def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster) -> None:
     run("kafka-topics", "--create", "--topic", "grows", "--replica-assignment", "1:2")
+    wait_until(lambda: all(holds(each, "grows") for each in cluster.brokers.values()), 15, "each broker heard of it")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "2", "--replica-assignment", "1:2,2:1")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "4")
 
