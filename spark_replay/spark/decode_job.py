@@ -48,7 +48,8 @@ def write_tables(
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. For each API of `typed`
     there is a table `messages_Fetch` with typed columns. Secrets are hidden, in the bytes too, unless `show_secrets`.
-    With `day` only its rows are written, as Parquet, with the column decoder_version.
+    With `day` only its rows (of file_events, which have no time, all) are written, as Parquet, with the column
+    decoder_version; exchanges are then not made from the written frames, but read the captures once more.
     Raises what the source raises, from Spark's job, and OptionError.
     """
     given = dict(options or {})

@@ -33,6 +33,8 @@ def test_tables_are_written_and_progress_is_not_in_json(
     again = run(*words, "--tables", "frames")
     assert again.exit_code == 2
     assert "--overwrite replaces it" in again.stderr
+    named = run(*words, "--tables", "records", "--topics", "orders")
+    assert (named.exit_code, "topic ids, not names" in named.stderr) == (0, True)
 
 
 def test_a_day_of_a_cluster_is_in_folders_of_its_own_which_are_replaced(

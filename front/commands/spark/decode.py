@@ -91,14 +91,18 @@ class DecodeOptions(FrameOptions):
         None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
     )
     topics: str | None = option(
-        None, metavar="TOPIC[,TOPIC]", help="In records, only these topics: names, or ids in newer versions."
+        None,
+        metavar="TOPIC[,TOPIC]",
+        help="In records, only these topics, by name or id: Fetch and Produce of version 13 and later have only ids.",
     )
     record_bytes_max: int = option(
         64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
     overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
     day: str | None = option(
-        None, metavar="YYYY-MM-DD", help="Only this day (UTC), into DIR/day=DAY/cluster=NAME; with --cluster."
+        None,
+        metavar="YYYY-MM-DD",
+        help="Only this day (UTC; of file_events all), into DIR/day=DAY/cluster=NAME; with --cluster.",
     )
     cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
     show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
@@ -181,7 +185,10 @@ def decode(options: DecodeOptions) -> None:
         if "messages" in only:
             progress.step("counting messages")
             found = decode_job.stored_coverage(spark, out, file_format)
-    if not any(counts.values()):
+    if options.topics and counts.get("records") == 0:
+        note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
+        typer.echo(f"mockraft spark decode: {note}", err=True)
+    elif not any(counts.values()):
         typer.echo(f"mockraft spark decode: {options.no_kafka(files)}", err=True)
     if options.as_json:
         typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
