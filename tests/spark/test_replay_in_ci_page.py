@@ -47,7 +47,7 @@ def test_steps_compare_two_releases_over_a_week_in_a_bucket(
         controller.write_journal(tmp_path / "run.pcapng")
         port = controller.port
     week = (datetime.now(UTC) - timedelta(days=7)).strftime("%G-W%V")
-    s3.put(f"s3://caps/week={week}/run.pcap", (tmp_path / "run.pcapng").read_bytes())
+    s3.put(f"s3://caps/week={week}/20261120T101500Z-ring.pcap07", (tmp_path / "run.pcapng").read_bytes())
     found = workflow()
     # Both releases are installed already, as far as the command can see, and pip installs nothing.
     cache = tmp_path / "cache"
@@ -65,13 +65,15 @@ def test_steps_compare_two_releases_over_a_week_in_a_bucket(
     environment = os.environ | {key: value for key, value in job.items() if key != "AWS_REGION"}
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     (job,) = found["jobs"].values()
-    for step in job["steps"]:
-        if "run" in step:
-            script = step["run"].replace("--ports 9093", f"--ports {port}")
-            done = subprocess.run(
-                ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, done.stderr
+    scripts = [step["run"].replace("--ports 9093", f"--ports {port}") for step in job["steps"] if "run" in step]
+
+    def run(script: str, **more: str) -> subprocess.CompletedProcess[str]:
+        words = ["bash", "-e", "-c", script]
+        return subprocess.run(words, cwd=tmp_path, env=environment | more, capture_output=True, text=True, check=False)
+
+    for script in scripts:
+        done = run(script)
+        assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "replay.json").read_text())
     assert (report["target"], report["different"]) == (found["env"]["NEW"], 0)
     assert report["sent"] > 5
@@ -80,3 +82,12 @@ def test_steps_compare_two_releases_over_a_week_in_a_bucket(
     assert suite.get("failures") == "0"
     assert "</html>" in (tmp_path / "replay.html").read_text()
     assert {"out/rules.json", "out/diffs/_SUCCESS", "out/baseline/diffs/_SUCCESS"} <= {*s3.keys("caps")}
+
+    # The last option wins: the new release has another metadata.version, which ApiVersions responses tell.
+    new = cache / "mockraft" / "versions" / found["env"]["NEW"].partition("==")[2] / "bin" / "python"
+    new.write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --metadata-version 32\n')
+    done = run(scripts[-1], OUT="s3://caps/other")
+    assert done.returncode == 1, done.stderr
+    suite = ET.fromstring((tmp_path / "replay.xml").read_bytes())
+    assert suite.get("failures") == "1"
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["ApiVersions"]
