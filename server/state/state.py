@@ -135,7 +135,7 @@ class State:
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
             found = self._registration(controller, broker_id)
             controller.sessions.touch(broker_id, found.broker_epoch, now_ms)
-            return fencing.unfence(controller, broker_id).records() if found.fenced else []
+            return fencing.unfence(controller, broker_id) if found.fenced else []
 
         self._commit(records, f"broker {broker_id}: unfenced by a test")
 

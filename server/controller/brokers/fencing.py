@@ -3,8 +3,8 @@
 ReplicationControlManager's handleBroker… and generateLeaderAndIsrUpdates; KIP-631, KIP-841, KIP-966.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -36,43 +36,39 @@ PARTITIONS_AT_ONCE = 1_000
 """Partitions of a stale broker that change before other requests are answered: about 6 ms."""
 
 
-@dataclass(slots=True)
-class BrokerChange:
-    """A change of a broker: the records of `first`, those of the partitions of `sets`, then those of `last`.
-
-    A fencing may be made in steps: it ends early if the broker's registration is replaced between two of them.
-    """
+@dataclass(frozen=True, slots=True)
+class Fencing:
+    """The fencing of a broker: it leaves the ISRs of `isr`, and then `fenced` is written."""
 
     controller: "ControllerContext"
     broker_id: int
-    sets: Sequence[Places]
-    removed: int = NO_BROKER
-    added: int = NO_BROKER
-    unclean: int = NO_BROKER
-    first: list[RecordAt] = field(default_factory=list)
-    last: list[RecordAt] = field(default_factory=list)
+    isr: Places
+    fenced: RecordAt
 
     def records(self) -> list[RecordAt]:
-        """Return all records of the change."""
-        return [*self.first, *self._update(chain.from_iterable([each.now() for each in self.sets])), *self.last]
+        """Return all records."""
+        return [*self._leave(self.isr.now()), self.fenced]
 
     def in_steps(self) -> tuple[list[RecordAt], Steps | None]:
-        """Return all records, or, if there are many partitions, those of the first step and the other steps."""
-        places = chain.from_iterable([each.now() for each in self.sets])
+        """Return all records, or, if there are many partitions, those of the first step and the other steps.
+
+        These end early if the broker's registration is replaced between two of them.
+        """
+        places = self.isr.now()
         step = list(islice(places, PARTITIONS_AT_ONCE))
-        records = self._update(step)
+        records = self._leave(step)
         following = list(islice(places, 1))
         if not following:
-            return [*self.first, *records, *self.last], None
+            return [*records, self.fenced], None
         epoch = self.controller.image.cluster.brokers[self.broker_id].broker_epoch
-        return [*self.first, *records], Steps(self._rest(epoch, step, records, chain(following, places)))
+        return records, Steps(self._rest(epoch, step, records, chain(following, places)))
 
     def _rest(
         self, epoch: int, step: list[TopicPartition], records: list[RecordAt], places: Iterator[TopicPartition]
     ) -> Iterator[tuple[list[RecordAt], bool]]:
         topics = self.controller.image.topics
         # Those that stay in the ISR, for instance of a partition without other replicas, are not visited again: all
-        # others that are in the sets at the end came meanwhile.
+        # others that are in the ISRs at the end came meanwhile.
         unchanged = Places()
         while step:
             left = {(change.topic_id, change.partition_id) for change, _ in records if change.isr is not None}
@@ -81,19 +77,16 @@ class BrokerChange:
             registration = self.controller.image.cluster.brokers.get(self.broker_id)
             if registration is None or registration.broker_epoch != epoch:
                 return
-            records = self._update(place for place in step if topics.partition(*place) is not None)
+            records = self._leave(place for place in step if topics.partition(*place) is not None)
             if step:
                 yield records, False
-        added = chain.from_iterable([each.now(unchanged) for each in self.sets])
-        yield [*self._update(added), *self.last], True
+        yield [*self._leave(self.isr.now(unchanged)), self.fenced], True
 
-    def _update(self, places: Iterable[TopicPartition]) -> list[RecordAt]:
-        return leader_and_isr_updates(
-            self.controller, places, removed=self.removed, added=self.added, unclean=self.unclean
-        )
+    def _leave(self, places: Iterable[TopicPartition]) -> list[RecordAt]:
+        return leader_and_isr_updates(self.controller, places, removed=self.broker_id)
 
 
-def fence(controller: "ControllerContext", broker_id: int) -> BrokerChange:
+def fence(controller: "ControllerContext", broker_id: int) -> Fencing:
     """Remove the broker from every ISR; fence it last."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
     record: Message
@@ -101,57 +94,59 @@ def fence(controller: "ControllerContext", broker_id: int) -> BrokerChange:
         record = FenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
-    in_isr = controller.image.topics.index.isr_of(broker_id)
-    last = [RecordAt(record, _FENCING_VERSION)]
-    return BrokerChange(controller, broker_id, [in_isr], removed=broker_id, last=last)
+    return Fencing(
+        controller, broker_id, controller.image.topics.index.isr_of(broker_id), RecordAt(record, _FENCING_VERSION)
+    )
 
 
-def unfence(controller: "ControllerContext", broker_id: int) -> BrokerChange:
+def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Unfence the broker first; then elect it for leaderless partitions."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
+    changes = leader_and_isr_updates(controller, controller.image.topics.index.leaderless(), added=broker_id)
     record: Message
     if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
         record = UnfenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
-    leaderless = controller.image.topics.index.without_leader()
-    return BrokerChange(
-        controller, broker_id, [leaderless], added=broker_id, first=[RecordAt(record, _FENCING_VERSION)]
-    )
+    return [RecordAt(record, _FENCING_VERSION), *changes]
 
 
-def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> BrokerChange:
+def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Mark the broker (once) first; then remove it from every ISR."""
     registration = controller.image.cluster.brokers[broker_id]
-    change = BrokerChange(controller, broker_id, [controller.image.topics.index.isr_of(broker_id)], removed=broker_id)
+    changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
     if registration.in_controlled_shutdown or controller.image.metadata_version < CONTROLLED_SHUTDOWN_LEVEL:
-        return change
-    mark = BrokerRegistrationChangeRecord(
+        return changes
+    change = BrokerRegistrationChangeRecord(
         broker_id=broker_id,
         broker_epoch=registration.broker_epoch,
         in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
     )
-    change.first.append(RecordAt(mark, _CONTROLLED_SHUTDOWN_VERSION))
-    return change
+    return [RecordAt(change, _CONTROLLED_SHUTDOWN_VERSION), *changes]
 
 
-def unregister(controller: "ControllerContext", broker_id: int) -> BrokerChange:
+def unregister(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     """Remove the broker from every ISR and ELR; unregister it last."""
     index = controller.image.topics.index
     record = UnregisterBrokerRecord(
         broker_id=broker_id, broker_epoch=controller.image.cluster.brokers[broker_id].broker_epoch
     )
-    sets = [index.isr_of(broker_id), index.elr_of(broker_id)]
-    return BrokerChange(controller, broker_id, sets, removed=broker_id, last=[RecordAt(record, 0)])
+    return [
+        *leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id),
+        *leader_and_isr_updates(controller, index.in_elr(broker_id), removed=broker_id),
+        RecordAt(record, 0),
+    ]
 
 
-def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> BrokerChange:
+def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> list[RecordAt]:
     """Handle a new incarnation. With ELR a broker that crashed is no eligible leader: it may have lost records."""
     index = controller.image.topics.index
     if controller.image.elr_enabled and not was_clean:
-        sets = [index.isr_of(broker_id), index.elr_of(broker_id)]
-        return BrokerChange(controller, broker_id, sets, unclean=broker_id)
-    return BrokerChange(controller, broker_id, [index.isr_of(broker_id)], removed=broker_id)
+        return [
+            *leader_and_isr_updates(controller, index.in_isr(broker_id), unclean=broker_id),
+            *leader_and_isr_updates(controller, index.in_elr(broker_id), unclean=broker_id),
+        ]
+    return leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id)
 
 
 def leader_and_isr_updates(

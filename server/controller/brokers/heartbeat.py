@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
-from mockraft.server.controller.brokers.fencing import BrokerChange
 from mockraft.server.controller.brokers.log_dirs import (
     check_registered,
     directories_cordoned,
@@ -63,22 +62,19 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
         leads_any=(shuts_down or request.want_shut_down) and controller.image.topics.index.leads_any(broker_id),
         others_passed_shutdown=shuts_down and heartbeats.others_passed_shutdown(broker_id),
     )
-    change = None if state is current else _state_change(controller, broker_id, state)
+    records = [] if state is current else _state_records(controller, broker_id, state)
     heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
-    of_directories: list[RecordAt] = []
     if request.offline_log_dirs and "directory_assignment" in controller.image.version.supports:
-        of_directories += directories_offline(controller, broker_id, request.offline_log_dirs)
+        records += directories_offline(controller, broker_id, request.offline_log_dirs)
     if (cordoned := directories_cordoned(controller, registration, request.cordoned_log_dirs)) and (
         "cordoned_log_dirs" in controller.image.version.supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
     ):
-        of_directories += cordoned
+        records += cordoned
     reply = HeartbeatReply(state, is_caught_up)
-    if change is None:
-        reason = f"broker {broker_id}: log directories changed" if of_directories else ""
-        return ControllerResult(of_directories, reply, reason, atomic=False)
-    change.last += of_directories
-    reason = f"broker {broker_id}: {current.value} to {state.value}"
-    return ControllerResult(change.records(), reply, reason, atomic=False)
+    if not records:
+        return ControllerResult(records, reply)
+    change = "log directories changed" if state is current else f"{current.value} to {state.value}"
+    return ControllerResult(records, reply, f"broker {broker_id}: {change}", atomic=False)
 
 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
@@ -97,9 +93,9 @@ def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> Cont
     return ControllerResult(records, rest is None, f"broker {broker_id}: session timed out", atomic=False, rest=rest)
 
 
-def _state_change(controller: "ControllerContext", broker_id: int, state: BrokerState) -> BrokerChange:
+def _state_records(controller: "ControllerContext", broker_id: int, state: BrokerState) -> list[RecordAt]:
     if state.is_fenced:
-        return fencing.fence(controller, broker_id)
+        return fencing.fence(controller, broker_id).records()
     if state is BrokerState.UNFENCED:
         return fencing.unfence(controller, broker_id)
     return fencing.enter_controlled_shutdown(controller, broker_id)

@@ -62,7 +62,7 @@ def register_broker(
     )
     if Rule.REGISTRATION_CONTAINS_CORDONED_DIRS in controller.config.rules and has_directories:
         record.cordoned_log_dirs = list(getattr(request, "cordoned_log_dirs", ()))
-    change: fencing.BrokerChange | None = None
+    records: list[RecordAt] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record.fenced = existing.fenced
         record.in_controlled_shutdown = existing.in_controlled_shutdown
@@ -74,14 +74,11 @@ def register_broker(
     else:
         stored_epoch = _NEVER_REGISTERED_EPOCH if existing is None else existing.broker_epoch
         was_clean = request_version >= CLEAN_SHUTDOWN_SINCE and request.previous_broker_epoch == stored_epoch
-        change = fencing.replace_incarnation(controller, request.broker_id, was_clean=was_clean)
+        records = fencing.replace_incarnation(controller, request.broker_id, was_clean=was_clean)
         record.broker_epoch = controller.log.end_offset
         reason = f"broker {request.broker_id}: new incarnation"
-    last = RecordAt(record, controller.image.version.record_versions["RegisterBrokerRecord"])
-    if change is None:
-        return ControllerResult([last], record.broker_epoch, reason, atomic=False)
-    change.last.append(last)
-    return ControllerResult(change.records(), record.broker_epoch, reason, atomic=False)
+    records.append(RecordAt(record, controller.image.version.record_versions["RegisterBrokerRecord"]))
+    return ControllerResult(records, record.broker_epoch, reason, atomic=False)
 
 
 def unregister_broker(controller: "ControllerContext", broker_id: int) -> ControllerResult[None]:
@@ -90,9 +87,7 @@ def unregister_broker(controller: "ControllerContext", broker_id: int) -> Contro
         is_named = controller.release.has(Behaviour.UNKNOWN_BROKER_IS_NAMED)
         message = f"Broker ID {broker_id} is not currently registered" if is_named else ""
         raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, message)
-    return ControllerResult(
-        fencing.unregister(controller, broker_id).records(), None, f"broker {broker_id}: unregistered"
-    )
+    return ControllerResult(fencing.unregister(controller, broker_id), None, f"broker {broker_id}: unregistered")
 
 
 def register_controller(

@@ -93,10 +93,6 @@ class PartitionIndex:
         """Return the set of partitions with the broker in their ISR; it follows their changes."""
         return self._isr[broker_id]
 
-    def elr_of(self, broker_id: int) -> Places:
-        """Return the set of partitions with the broker among their eligible leader replicas; it follows changes."""
-        return self._elr[broker_id]
-
     def led_by(self, broker_id: int) -> list[TopicPartition]:
         """Return partitions that the broker leads."""
         return _in_order(self._led.get(broker_id))
@@ -104,10 +100,6 @@ class PartitionIndex:
     def leaderless(self) -> list[TopicPartition]:
         """Return partitions without a leader."""
         return self.led_by(_NO_LEADER)
-
-    def without_leader(self) -> Places:
-        """Return the set of partitions without a leader; it follows their changes."""
-        return self._led[_NO_LEADER]
 
     def leads_any(self, broker_id: int) -> bool:
         """Return True if the broker leads a partition."""

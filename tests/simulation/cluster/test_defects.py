@@ -18,6 +18,7 @@ from mockraft.server.controller.brokers.fencing import fence
 from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.controller import STANDBY, Controller
+from mockraft.server.controller.image.partition_index import Places
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Partition as ControllersPartition
 from mockraft.server.controller.log.metadata_log import MetadataLog
@@ -91,7 +92,7 @@ _merge = ControllersPartition.merge
 
 
 def _fences_only(controller: Any, broker_id: int) -> Any:
-    return dataclasses.replace(fence(controller, broker_id), sets=())
+    return dataclasses.replace(fence(controller, broker_id), isr=Places())
 
 
 def _forgets_contact(sessions: Sessions, broker_id: int, broker_epoch: int, now_ms: int) -> None:
