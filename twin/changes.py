@@ -215,7 +215,7 @@ def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
         subject = f"topic {topic.name} partition {partition_id}"
         if partition.leader == NO_LEADER:
             yield Change(subject, "leader", None, "none")
-        elif len(partition.isr) < min(least, len(partition.replicas)):
+        elif _in_sync(partition, least):
             isr = _text([*partition.isr])
             yield Change(subject, "ISR", None, f"{isr}, fewer than the {least} of {_MIN_ISR}")
 
