@@ -83,7 +83,10 @@ async def transactions(pair: Any) -> Transactions:
                 or (await pair.ask(which, describing(side))).transaction_states[0].error_code
                 != error_codes.TRANSACTIONAL_ID_NOT_FOUND
                 or (await pair.ask(which, fetching_offsets(9)(side), 9)).groups[0].error_code
-                or (await pair.ask(which, describing_producers(side))).topics[0].partitions[1].error_code
+                # ReplicaManager makes a topic's partitions leaders one by one, in the order of a hash map.
+                or any(
+                    each.error_code for each in (await pair.ask(which, describing_producers(side))).topics[0].partitions
+                )
             ):
                 await asyncio.sleep(0.05)
     return made
