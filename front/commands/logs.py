@@ -24,6 +24,8 @@ PENDING_BYTES_MAX = 1 << 20
 
 LINE_OVERHEAD_BYTES = 64
 LINES_AT_ONCE = 1_000
+PAUSE_S = 0.01
+"""Time in which the thread lets lines collect after a write: each time it runs, the event loop waits for it."""
 CLOSE_TIMEOUT_S = 0.5
 """Time for the last lines when the process ends: a log that nobody reads does not keep it."""
 
@@ -119,6 +121,7 @@ class PipeHandler(logging.Handler):
             if self._lines.empty() and self.lock is not None and self.lock.acquire(blocking=False):
                 self._report_dropped()
                 self.lock.release()
+            time.sleep(PAUSE_S)
 
     def _write(self, data: bytes) -> None:
         while data:
@@ -140,6 +143,9 @@ def configure(level: str, as_json: bool) -> None:
     handler.setFormatter(
         JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
+    # What no line has is not looked up for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
