@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -29,7 +30,7 @@ _OPTIONS = {
     "journal_lines": ("40", r"\d+", "lines of the journal in the report of a failing test, 0 for none"),
     "strict": ("false", _YES_NO, "fail tests for requests that no stub was made for"),
     "assert_all_used": ("true", _YES_NO, "fail tests for stubs that were not used and faults that met nothing"),
-    "lab": ("", ".*", "folder of a trial of `mockraft lab`, which sets it"),
+    "lab": (os.environ.get("MOCKRAFT_LAB", ""), ".*", "folder of a trial of `mockraft lab`, which sets it"),
     "real_broker": ("skip", "skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven"),
 }
 """By name: the default, what it may be, and what it is for."""

@@ -10,5 +10,5 @@ count requests and not time, so that a seed disturbs the same requests on a slow
 does at random is its own: a schedule that fails now and then is reported with how often.
 
 The command reaches the laboratory's controller by MOCKRAFT_BOOTSTRAP. In pytest, fixtures of the plugin start
-controllers of their own: each gets the same schedule (`--mockraft-lab`).
+controllers of their own: each gets the same schedule (`MOCKRAFT_LAB`).
 """

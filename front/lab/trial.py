@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -28,8 +27,8 @@ OUTPUT_BYTES_MAX = 64 * 1024
 BROKERS_S = 10.0
 """Time in which simulated brokers should run before the command begins."""
 
-LAB_OPTION = "--mockraft-lab"
-"""Option of the pytest plugin: the trial's folder, for the controllers of its fixtures."""
+LAB_VARIABLE = "MOCKRAFT_LAB"
+"""Environment variable of the pytest plugin: the trial's folder, for the controllers of its fixtures."""
 
 TIMED_OUT = None
 """Exit code of a command that did not end in time."""
@@ -73,14 +72,13 @@ def run(subject: Subject, stubs: Tree, folder: Path) -> Outcome:
             controller.start_broker(broker_id, wait=None)
         with suppress(TimeoutError):  # the schedule may keep them from it
             controller.wait_until(lambda: _unfenced(controller) == subject.brokers, BROKERS_S)
-        lab_option = f"{LAB_OPTION}={shlex.quote(str(folder.resolve()))}"
         environment = {
             "COLUMNS": "200",  # so that pytest cuts no line
             **os.environ,
             "MOCKRAFT_BOOTSTRAP": controller.bootstrap,
             "MOCKRAFT_CLUSTER_ID": controller.cluster_id,
             "MOCKRAFT_ADMIN": controller.admin_url,
-            "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} {lab_option}",
+            LAB_VARIABLE: str(folder.resolve()),
         }
         began = time.monotonic()
         with (folder / OUTPUT).open("wb") as output:

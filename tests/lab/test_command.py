@@ -79,6 +79,13 @@ def test_fixtures_of_pytest_get_the_schedule(tmp_path: Path) -> None:
     assert "expected at least 12" in failed.output
 
 
+def test_pytest_without_the_plugin_runs(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it() -> None: pass")
+    command = [sys.executable, "-m", "pytest", "-p", "no:mockraft.pytest_plugin", "-c", os.devnull, str(tmp_path)]
+    outcome = trial.run(Subject(command), {"stubs": []}, tmp_path / "run")
+    assert not outcome.failed, outcome.output
+
+
 def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
     child = "import time; time.sleep(60)"
     starts = f"p = subprocess.Popen([sys.executable, '-c', {child!r}]); print(p.pid, flush=True); p.wait()"
