@@ -123,6 +123,7 @@ Plan *plan_from_row(PyObject *row)
         plan_free(plan);
         return NULL;
     }
+    if (decoded->tp_dictoffset == 0 && decoded->tp_weaklistoffset == 0) decoded->tp_dealloc = release_instance;
     plan->is_leaf = are_leaves(plan->plain, plan->plain_count) && are_leaves(plan->tagged, plan->tagged_count) &&
                     are_leaves(plan->absent, plan->absent_count);
     return plan;

@@ -55,6 +55,8 @@ static inline PyObject **slot_of(PyObject *object, Py_ssize_t offset) { return (
 
 bool prepare_reading(void); /* once, before the first message */
 
+void release_instance(PyObject *self); /* the deallocator of instances that have slots and nothing else */
+
 /* Return a new message, or NULL without an exception if the pure reader has to decide; `offset` becomes its end. */
 PyObject *read_message(const Plan *plan, const char *data, Py_ssize_t size, Py_ssize_t *offset);
 

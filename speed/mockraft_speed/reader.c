@@ -188,14 +188,77 @@ static inline PyObject *read_field(Cursor *c, const Field *f)
     return read_struct(c, f->plan);
 }
 
+/* Released instances that are used again, by their number of slots; the first slot is the next one. */
+#define SPARE_SLOTS_MAX 16
+#ifdef __SANITIZE_ADDRESS__
+#define SPARE_MAX 0 /* it shall see each use of what was released */
+#else
+#define SPARE_MAX 128
+#endif
+static struct {
+    PyObject *first;
+    int count;
+} spares[SPARE_SLOTS_MAX + 1];
+
+static inline PyObject **slots_of(PyObject *object) { return slot_of(object, sizeof(PyObject)); }
+
+static inline Py_ssize_t count_slots(const PyTypeObject *type)
+{
+    return (type->tp_basicsize - (Py_ssize_t)sizeof(PyObject)) / (Py_ssize_t)sizeof(PyObject *);
+}
+
 /* Return an instance without values. The collector does not know it yet: see `finish`. */
 static inline PyObject *new_instance(const Plan *plan)
 {
-    PyObject *object = PyObject_GC_New(PyObject, plan->decoded);
-    if (object == NULL) return NULL;
-    memset(object + 1, 0, plan->decoded->tp_basicsize - sizeof(PyObject));
+    PyTypeObject *type = plan->decoded;
+    Py_ssize_t count = count_slots(type);
+    PyObject *object;
+    if (count <= SPARE_SLOTS_MAX && spares[count].count) {
+        object = spares[count].first;
+        spares[count].first = *slots_of(object);
+        spares[count].count--;
+        PyObject_Init(object, type);
+    } else {
+        object = PyObject_GC_New(PyObject, type);
+        if (object == NULL) return NULL;
+    }
+    memset(slots_of(object), 0, count * sizeof(PyObject *));
     *slot_of(object, plan->unknown_slot) = Py_NewRef(no_tags);
     return object;
+}
+
+static void release_slots(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self), *decoded = type;
+    while (decoded->tp_dealloc != release_instance) decoded = decoded->tp_base; /* somebody has made a subclass */
+    Py_ssize_t count = count_slots(decoded);
+    PyObject **slots = slots_of(self);
+    for (Py_ssize_t i = 0; i < count; i++) Py_XDECREF(slots[i]);
+    if (type == decoded && type->tp_finalize == NULL && count <= SPARE_SLOTS_MAX && spares[count].count < SPARE_MAX) {
+        *slots = spares[count].first;
+        spares[count].first = self;
+        spares[count].count++;
+    } else {
+        PyObject_GC_Del(self);
+    }
+    Py_DECREF(type);
+}
+
+/* CPython's own deallocator looks up for each instance what is known here; that takes as long as reading it. Deep
+   nesting, which no message has, is left to the trashcan. */
+void release_instance(PyObject *self)
+{
+    static int nested; /* in all threads */
+    if (Py_TYPE(self)->tp_finalize != NULL && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+    PyObject_GC_UnTrack(self);
+    if (++nested < 32) {
+        release_slots(self);
+    } else {
+        Py_TRASHCAN_BEGIN(self, release_instance)
+        release_slots(self);
+        Py_TRASHCAN_END
+    }
+    nested--;
 }
 
 /* Show a complete instance to the collector, unless its fields are numbers, strings and bytes only: as long as they have

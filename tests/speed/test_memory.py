@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tomllib
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -21,9 +22,10 @@ from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import field_names
+from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages import broker_heartbeat_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 from ..budgets import budget
 from ..wire.test_hostile_bytes import mutant
@@ -54,8 +56,18 @@ def use(rng: Random) -> None:
             message.write(version)
 
 
+def read_classes(cls: type[Struct]) -> Iterator[type[Struct]]:
+    for each in cls.__subclasses__():
+        if each.__qualname__.startswith("_"):
+            yield each
+        yield from read_classes(each)
+
+
 def test_rounds_allocate_nothing_that_stays() -> None:
     use(Random(42))  # plans and caches
+    for cls in read_classes(Struct):
+        # More than the C code keeps of released instances.
+        [cls() for _ in range(200)]
     blocks = []
     for _ in range(ROUNDS):
         use(Random(42))
@@ -99,6 +111,43 @@ def test_shared_objects_keep_their_reference_counts() -> None:
             cls.read(data[:-1], 12)
     after = [sys.getrefcount(value) for value in shared]
     assert max(abs(a - b) for a, b in zip(after, before, strict=True)) < 1000
+
+
+def test_deep_nesting_is_released_without_deep_recursion() -> None:
+    data = BrokerHeartbeatResponse().write(1)
+    inner: object = ()
+    for _ in range(200_000):
+        message = BrokerHeartbeatResponse.read(data, 1)
+        message.unknown_tagged_fields = inner  # type: ignore[assignment]
+        inner = message
+    blocks = sys.getallocatedblocks()
+    del message, inner
+    assert blocks - sys.getallocatedblocks() > 190_000
+
+
+def test_subclasses_of_what_readers_create_are_released() -> None:
+    decoded = type(BrokerHeartbeatResponse.read(BrokerHeartbeatResponse().write(1), 1))
+    released = []
+
+    class Own(decoded):  # type: ignore[misc, valid-type]
+        def __del__(self) -> None:
+            released.append((self.error_code, self.name))
+
+    before = sys.getrefcount(decoded), sys.getrefcount(Own)
+    for number in range(3):
+        own = Own()
+        own.error_code, own.name, own.itself = number, str(number), own
+    del own
+    gc.collect()
+    assert released == [(0, "0"), (1, "1"), (2, "2")]
+    assert (sys.getrefcount(decoded), sys.getrefcount(Own)) == before
+
+
+def test_a_finalizer_sees_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, saved = BrokerHeartbeatResponse(error_code=7).write(1), []
+    monkeypatch.setattr(BrokerHeartbeatResponse, "__del__", lambda self: saved.append(self), raising=False)
+    BrokerHeartbeatResponse.read(data, 1)
+    assert [message.error_code for message in saved] == [7]
 
 
 def test_a_class_that_nobody_uses_is_collected() -> None:
