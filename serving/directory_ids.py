@@ -6,6 +6,7 @@ And generated cluster ids.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from mockraft.wire.uuids import text_of
@@ -47,4 +48,7 @@ def draw_cluster_id(rng: random.Random) -> str:
 
 def in_java_order(directory_ids: Iterable[bytes]) -> list[bytes]:
     """Return the ids in Uuid.compareTo's order: two signed 64-bit halves, so those with the top bit set come first."""
-    return sorted(directory_ids, key=lambda d: (int.from_bytes(d[:8], signed=True), int.from_bytes(d[8:], signed=True)))
+    return sorted(directory_ids, key=_SIGNED_HALVES.unpack)
+
+
+_SIGNED_HALVES = Struct(">qq")

@@ -49,6 +49,23 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class LineFormatter(logging.Formatter):
+    """One line: time, level, logger, message, and the traceback if any. Nearly all calls of a second share its text."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        self._second, self._text = -1, ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        if record.exc_info or record.stack_info:
+            return super().format(record)
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._text = second, time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._text},{record.msecs:03.0f} {record.levelname:7} {record.name}: {record.getMessage()}"
+
+
 class PipeHandler(logging.Handler):
     """A handler whose thread writes to a file descriptor, so that nobody who logs waits for its reader."""
 
@@ -63,12 +80,13 @@ class PipeHandler(logging.Handler):
         self._thread = Thread(target=self._write_lines, name="mockraft-log", daemon=True)
         self._thread.start()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Format a record here, where its arguments are still the same, and hand over the line."""
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Format a record here, where its arguments are still the same, and hand over the line; `put` has the lock."""
         try:
             self.put(self.format(record))
         except Exception:
             self.handleError(record)
+        return True
 
     def put(self, text: str) -> None:
         """Hand over a line as it is, or count it if too much is waiting; before the next one is the number dropped."""
@@ -140,9 +158,7 @@ def configure(level: str, as_json: bool) -> None:
         handler = PipeHandler(sys.stderr.fileno())
     except io.UnsupportedOperation:
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    )
+    handler.setFormatter(JsonFormatter() if as_json else LineFormatter())
     # What no line has is not looked up for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None

@@ -141,12 +141,15 @@ def unregister(controller: "ControllerContext", broker_id: int) -> list[RecordAt
 def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> list[RecordAt]:
     """Handle a new incarnation. With ELR a broker that crashed is no eligible leader: it may have lost records."""
     index = controller.image.topics.index
+    isr, elr = index.in_isr(broker_id), index.in_elr(broker_id)
+    if not isr and not elr:
+        return []
     if controller.image.elr_enabled and not was_clean:
         return [
-            *leader_and_isr_updates(controller, index.in_isr(broker_id), unclean=broker_id),
-            *leader_and_isr_updates(controller, index.in_elr(broker_id), unclean=broker_id),
+            *leader_and_isr_updates(controller, isr, unclean=broker_id),
+            *leader_and_isr_updates(controller, elr, unclean=broker_id),
         ]
-    return leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id)
+    return leader_and_isr_updates(controller, isr, removed=broker_id)
 
 
 def leader_and_isr_updates(

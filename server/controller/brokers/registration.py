@@ -235,24 +235,26 @@ def _check_features(controller: "ControllerContext", request: BrokerRegistration
     finalized = {**controller.image.features}
     if KRAFT_VERSION in controller.release.features:
         finalized[KRAFT_VERSION] = controller.log.kraft_version
-    named = {feature.name for feature in request.features}
+    checks_unknown = controller.release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED)
+    named = set()
     for feature in request.features:
-        level = finalized.get(feature.name)
-        if level is not None or controller.release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED):
-            _check_range(feature.name, level or 0, feature.min_supported_version, feature.max_supported_version)
+        named.add(name := feature.name)
+        lowest, level, highest = feature.min_supported_version, finalized.get(name), feature.max_supported_version
+        if not lowest <= (level or 0) <= highest and (checks_unknown or level is not None):
+            raise _unsupported(name, level or 0, lowest, highest)
     if METADATA_VERSION not in named:
-        if not controller.release.has(Behaviour.MISSING_METADATA_VERSION_IS_INVALID):
-            _check_range(METADATA_VERSION, finalized[METADATA_VERSION], 1, 1)
+        level = finalized[METADATA_VERSION]
+        if level != 1 and not controller.release.has(Behaviour.MISSING_METADATA_VERSION_IS_INVALID):
+            raise _unsupported(METADATA_VERSION, level, 1, 1)
         raise ApiError(error_codes.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
     for name, level in finalized.items():
-        if name not in named:
-            _check_range(name, level, 0, 0)
+        if name not in named and level:
+            raise _unsupported(name, level, 0, 0)
 
 
-def _check_range(name: str, level: int, lowest: int, highest: int) -> None:
-    if not lowest <= level <= highest:
-        raise ApiError(
-            error_codes.UNSUPPORTED_VERSION,
-            f"Unable to register because the broker does not support finalized version {level} of {name}. "
-            f"The broker wants a version between {lowest} and {highest}, inclusive.",
-        )
+def _unsupported(name: str, level: int, lowest: int, highest: int) -> ApiError:
+    return ApiError(
+        error_codes.UNSUPPORTED_VERSION,
+        f"Unable to register because the broker does not support finalized version {level} of {name}. "
+        f"The broker wants a version between {lowest} and {highest}, inclusive.",
+    )

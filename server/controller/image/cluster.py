@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from mockraft.releases import MetadataVersion
 from mockraft.serving import directory_ids
@@ -40,6 +41,10 @@ class VersionRange:
 
     min_version: int
     max_version: int
+
+
+_range = lru_cache(VersionRange)
+"""Nodes have the same ranges, mostly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +172,7 @@ class ClusterImage:
                 broker_epoch=record.broker_epoch,
                 incarnation_id=record.incarnation_id,
                 endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-                features={
-                    f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in record.features
-                },
+                features={f.name: _range(f.min_supported_version, f.max_supported_version) for f in record.features},
                 rack=record.rack,
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
@@ -219,7 +222,7 @@ class ClusterImage:
             incarnation_id=record.incarnation_id,
             zk_migration_ready=record.zk_migration_ready,
             endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features={f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in record.features},
+            features={f.name: _range(f.min_supported_version, f.max_supported_version) for f in record.features},
         )
 
     def apply_unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:

@@ -75,8 +75,11 @@ class LogFiles:
 
     def append(self, data: bytes, base_offset: int) -> None:
         """Write one batch; StorageError."""
-        with self.writing():
+        try:  # `writing` takes longer than the write
             self.storage.append(data, base_offset)
+        except (OSError, StorageError):
+            with self.writing():
+                raise
 
     def truncate(self, end_offset: int, cut_bytes: int) -> None:
         """Truncate the log, as `LogStorage.truncate`; StorageError."""
