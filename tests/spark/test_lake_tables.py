@@ -1,4 +1,4 @@
-"""docs/how-to/captures/delta.md: its job with the real package, on a PySpark that it is made for."""
+"""docs/how-to/captures/delta-and-iceberg.md: its job with the real packages, on a PySpark that they are made for."""
 
 import json
 import os
@@ -12,13 +12,16 @@ import pytest
 from mockraft.kafka.jars import Artifact, copy_artifacts, made_once
 
 from ..budgets import soak
-from ..spark_replay.ring_files import a_day_later
+from ..spark_replay.ring_files import a_day_later, ring_files
 
 pytestmark = [pytest.mark.spark, soak, pytest.mark.xdist_group("spark_processes"), pytest.mark.timeout(1800)]
 
 JOB = Path(__file__).with_name("lake_job.py")
 PYSPARK = "4.1.4"
-PACKAGE = Artifact("io.delta", "delta-spark_4.1_2.13", "4.4.0")
+PACKAGES = {
+    "delta": Artifact("io.delta", "delta-spark_4.1_2.13", "4.4.0"),
+    "iceberg": Artifact("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0"),
+}
 FRAMES = 1726
 
 
@@ -30,29 +33,39 @@ def install_pyspark(target: Path) -> None:
         to.rename(target)
 
 
-def fetch_package(target: Path) -> None:
+def fetch(package: Artifact, target: Path) -> None:
     with TemporaryDirectory(dir=target.parent) as folder:
         jars = Path(folder, "jars")
-        assert copy_artifacts([PACKAGE], Path(folder), jars, lambda line: None) == ""
+        assert copy_artifacts([package], Path(folder), jars, lambda line: None) == ""
         jars.rename(target)
 
 
-def test_days_of_clusters_grow_a_table_and_a_repeated_day_adds_no_rows(tmp_path: Path, controller_capture: str) -> None:
+def facts_of(kind: str, folder: Path, capture: str) -> dict[str, Any]:
+    package = PACKAGES[kind]
     pyspark = made_once(f"pyspark-{PYSPARK}", install_pyspark)
-    jars = made_once(f"{PACKAGE.name}-{PACKAGE.version}", fetch_package)
-    second = a_day_later(Path(controller_capture), tmp_path / "second.pcap")
+    jars = made_once(f"{package.name}-{package.version}", lambda target: fetch(package, target))
+    second = a_day_later(Path(capture), folder / "second.pcap")
+    ring = ring_files(Path(capture), folder / "ring", 4)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
         "PYTHONPATH": str(pyspark),
         "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, sorted(jars.glob('*.jar'))))} pyspark-shell",
     }
-    words = [sys.executable, str(JOB), str(tmp_path), controller_capture, str(second)]
-    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = map(str, [sys.executable, JOB, kind, folder, capture, second, *ring])
+    done = subprocess.run([*words], env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads((tmp_path / "facts.json").read_text())
+    found: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_table_grows_by_days_and_by_files_without_a_row_twice(
+    tmp_path: Path, controller_capture: str, kind: str
+) -> None:
+    found = facts_of(kind, tmp_path, controller_capture)
 
     assert found["spark"] == PYSPARK
     of_older = ["2026-11-20", "prod-1", "0.1.0", FRAMES]
-    first, repeated, merged = found["first"], found["repeated"], found["merged"]
+    first, repeated, merged = (found[name] for name in ("first", "repeated", "merged"))
     assert first["counts"] == found["then"]["counts"] == [of_older]
     assert "first_diff_offset" not in first["columns"]
     assert {"first_diff_offset", "unknown_tags"} == {*repeated["columns"]} - {*first["columns"]}
@@ -62,3 +75,5 @@ def test_days_of_clusters_grow_a_table_and_a_repeated_day_adds_no_rows(tmp_path:
     assert found["decoded again"]["counts"][0] == ["2026-11-20", "prod-1", release, FRAMES]
     assert {each["twice"] for each in found.values() if isinstance(each, dict)} == {0}
     assert found["equal"]
+    assert found["unpaired"][1] < found["unpaired"][0]  # the second file completes rows of the first
+    assert found["equal to the whole"]
