@@ -68,6 +68,8 @@ class Directories(Component):
     registered: until then no replica is placed or served. `waiting` are the replicas to be placed or removed, in their
     order. `offline` maps each directory that failed since the start to the reason; `cordoned` are those cordoned now.
 
+    With `makes_logs_late` a placed replica has no log until `make_logs`, or the first use of its partition.
+
     `on_first_published` settles the moves of the last run, `on_progress` follows placements and assignments.
     """
 
@@ -87,6 +89,7 @@ class Directories(Component):
         self.waiting: dict[ReplicaKey, None] = {}
         self._counts: Counter[bytes] | None = None
         self.is_published = False
+        self.makes_logs_late = False
         self._reports = DirectoryReports(core, self.assignments, self._progressed)
         if config.log_dir_failure_timeout_ms < 1:
             raise ValueError(f"log.dir.failure.timeout.ms is {config.log_dir_failure_timeout_ms}: want 1 or more")
@@ -300,7 +303,12 @@ class Directories(Component):
         """Return removed replicas first, then leaders, then followers, each in Kafka's order."""
         view = self._core.view
         ordered = sorted(changed - view.replicas.keys())
-        here = [NewReplica(key[0], view.topics.get(key[0], ""), key[1]) for key in changed & view.replicas.keys()]
+        kept = changed & view.replicas.keys()
+        live = {each.directory_id for each in self.live()}
+        if self.makes_logs_late and not self.preferred and all(view.replicas[key].directory in live for key in kept):
+            # None has to be placed.
+            return ordered + sorted(kept)
+        here = [NewReplica(key[0], view.topics.get(key[0], ""), key[1]) for key in kept]
         leading = {each for each in here if view.replicas[each.topic_id, each.partition].leader == view.broker_id}
         for each in (*in_kafkas_order(leading), *in_kafkas_order(set(here) - leading)):
             ordered.append((each.topic_id, each.partition))
@@ -352,6 +360,13 @@ class Directories(Component):
         if any(self._create_in(key, replica, directory_id) for directory_id in choices):
             self.preferred.pop(name, None)
 
+    def make_logs(self) -> None:
+        """Create the logs that were left for later: somebody looks at them."""
+        for key, directory_id in self.placed.items() if self.makes_logs_late else ():
+            if self.is_here(key) and self._core.logs.log(key) is None:
+                with contextlib.suppress(LogError):
+                    self._core.logs.create(key, self._core.view.topics.get(key[0], ""), directory_id)
+
     def _load(self) -> Counter[bytes]:
         """Return the number of replicas per directory, future ones included; computed once per change."""
         if self._counts is None:
@@ -364,7 +379,8 @@ class Directories(Component):
         if directory_id in self.offline:
             return False
         try:
-            core.logs.create(key, core.view.topics.get(key[0], ""), directory_id)
+            if not self.makes_logs_late:
+                core.logs.create(key, core.view.topics.get(key[0], ""), directory_id)
         except LogError as error:
             _log.warning("broker %d: no log for partition %d: %s", core.config.broker_id, replica.partition, error)
             return False

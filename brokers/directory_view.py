@@ -34,6 +34,7 @@ class DirectoryViews:
     def log_dirs(self) -> dict[str, LogDirView]:
         """Every configured log directory by path, those that are offline too."""
         directories = self.node.directories
+        directories.make_logs()
         views = {
             path: LogDirView(
                 path,

@@ -45,13 +45,15 @@ from mockraft.brokers.storage import Storage, logs_of
 class BrokerNode(Core):
     """A broker that registers, replicates the metadata log, sends heartbeats and shuts down; see `BrokerConfig`.
 
-    It replicates the log itself, or shares it with other brokers when a `shared` replication is given.
+    It replicates the log itself, or shares it with other brokers when a `shared` replication is given; then its disks
+    are in memory if it serves clients, since records of an earlier run would have to be fetched.
     """
 
     def __init__(self, config: BrokerConfig, shared: SharedReplication | None = None) -> None:
         image: ClusterImage | None = None
         if shared is not None:
             view, observer = shared.view.views[config.broker_id], shared.observer
+            view.changed = set(view.replicas)
             if config.serve_clients:
                 image = shared.image
         else:
@@ -76,7 +78,9 @@ class BrokerNode(Core):
         self.forwarding: Forwarding | None = None
         self.coordinators: Coordinators | None = None
         if image is not None:
-            self.replicas = Replicas(self, self.directories, image, self._replicas_changed)
+            neighbours = None if shared is None else shared.neighbours
+            self.directories.makes_logs_late = neighbours is not None
+            self.replicas = Replicas(self, self.directories, image, self._replicas_changed, neighbours)
             self.forwarding = Forwarding(self, self._changed_for_clients)
             self.coordinators = Coordinators(self, self.replicas, self.forwarding, self._changed_for_clients)
         self.clients: Clients | None = None

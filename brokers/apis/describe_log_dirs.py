@@ -23,6 +23,7 @@ CORDONED_FROM = 30
 def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """Return each directory with its size and its replicas."""
     broker = ctx.broker
+    broker.directories.make_logs()
     wanted = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}
     held = [
         (each, is_future)

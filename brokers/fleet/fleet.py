@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +11,8 @@ from typing import Any
 from mockraft.brokers import lifecycle
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
-from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
+from mockraft.brokers.fleet.shared_log import shared_log
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.metadata.shared_replication import SharedReplication
-from mockraft.brokers.shell.shell import Shell
-from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -29,18 +25,13 @@ class Fleet:
     """Brokers that were started together, in the order of their ids. Many share one replica of the metadata log."""
 
     def __init__(self, configs: Sequence[BrokerConfig]) -> None:
-        self._log: SharedReplication | None = None
-        if len(configs) > OWN_REPLICATION_BROKERS_MAX:
-            first = configs[0]
-            self._log = SharedReplication(first, [each.broker_id for each in configs])
-            links = functools.partial(SocketLinks, security=first.security, messages=first.messages)
-            self._log_shell = Shell(self._log.kernel, links)
+        self._log = shared_log(configs)
         self.brokers = [SimulatedBroker(config, self._log) for config in configs]
 
     async def start(self) -> None:
         """Start all; registration continues in the background. Raises ListenerError when a port is not available."""
         if self._log is not None:
-            self._log.kernel.enter(self._log.replication.start)
+            self._log.start()
         try:
             for broker in self.brokers:
                 broker.start()
@@ -65,8 +56,7 @@ class Fleet:
 
     async def _close(self) -> None:
         if self._log is not None:
-            self._log.kernel.stop()
-            await self._log_shell.close()
+            await self._log.close()
 
     async def leave(self, timeout_ms: int) -> None:
         """Shut all down as `shut_down`, but close nothing: the process ends, and takes the sockets along."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import random
 import time
 from collections import Counter
@@ -20,13 +19,11 @@ from mockraft.brokers.fleet.histogram import Histogram
 from mockraft.brokers.fleet.memory import resident_bytes
 from mockraft.brokers.fleet.plan import Act, Action, plan
 from mockraft.brokers.fleet.script import Step
-from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX, Shard
+from mockraft.brokers.fleet.shard import Shard
+from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, SharedLog
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
-from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.shell.outage import Outage
-from mockraft.brokers.shell.shell import Shell
-from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire.client_security import ClientSecurity
 
@@ -77,10 +74,8 @@ class FleetRunner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._members = {broker_id: _Member(self, self._config(broker_id)) for broker_id in shard.racks}
         reader = self._config(next(iter(shard.racks)))
-        self._log = SharedReplication(reader, shard.racks, self._registration_changed)
         self._outage = Outage()
-        links = functools.partial(SocketLinks, security=security, messages=reader.messages, outage=self._outage)
-        self._log_shell = Shell(self._log.kernel, links)
+        self._log = SharedLog(reader, shard.racks, self._registration_changed, self._outage)
         self._memory_before = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -169,7 +164,7 @@ class FleetRunner:
     async def run(self) -> None:
         """Carry out the plan; return after its last action. Brokers continue."""
         self._memory_before = resident_bytes()
-        self._log.kernel.enter(self._log.replication.start)
+        self._log.start()
         loop = asyncio.get_running_loop()
         self._began_s = loop.time()
         for number, action in enumerate(self.shard.actions):
@@ -194,8 +189,7 @@ class FleetRunner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._log.kernel.stop()
-        await self._log_shell.close()
+        await self._log.close()
 
     def _config(self, broker_id: int) -> BrokerConfig:
         shard = self.shard

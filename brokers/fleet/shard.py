@@ -8,9 +8,6 @@ from typing import Any
 
 from mockraft.brokers.fleet.plan import Act, Action
 
-OWN_REPLICATION_BROKERS_MAX = 100
-"""Largest fleet whose brokers each replicate for themselves by default, as Kafka's do."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:

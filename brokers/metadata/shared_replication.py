@@ -19,6 +19,7 @@ from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.metadata.observer import Endpoint, Observer
 from mockraft.brokers.metadata.replication import Replication, decoder
 from mockraft.brokers.metadata.shared_view import RegistrationChanged, SharedView
+from mockraft.brokers.partitions.dormant import Neighbours
 
 NOBODY = -1
 """The replica id of a reader that is no replica (Kafka's LeaderState ignores its fetches)."""
@@ -42,6 +43,7 @@ class SharedReplication:
     ) -> None:
         self.view = SharedView(broker_ids, on_change)
         self.image = ClusterImage() if config.serve_clients else None
+        self.neighbours = Neighbours(self.view.views)
         self.observer = Observer(
             NOBODY,
             config.cluster_id,

@@ -24,6 +24,7 @@ def start_move(movers: Movers, topic: str, partition: int, path: str) -> Move | 
     core, directories = movers.core, movers.directories
     target = _target(movers, topic, partition, path)
     logs = core.logs
+    directories.make_logs()
     key = _key_of(core, topic, partition)
     move = None if key is None else movers.find(key)
     name = f"{topic}-{partition}"

@@ -18,9 +18,10 @@ from mockraft.brokers.effects import Versions
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions.dormant import Dormant, Neighbours
 from mockraft.brokers.partitions.fetcher import LeaderFetcher, fetch_version
 from mockraft.brokers.partitions.hosted import HostedPartition
-from mockraft.brokers.partitions.isr_changes import RETRY_MS, IsrChanges
+from mockraft.brokers.partitions.isr_changes import RETRY_MS, Answered, IsrChanges
 from mockraft.brokers.partitions.partition import (
     NO_LEADER,
     Assignment,
@@ -48,7 +49,14 @@ class Replicas(Component):
     that a parked request may wait for.
     """
 
-    def __init__(self, core: Core, directories: Directories, image: ClusterImage, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        directories: Directories,
+        image: ClusterImage,
+        changed: Callable[[], None],
+        neighbours: Neighbours | None = None,
+    ) -> None:
         config = core.config
         self.broker_id = config.broker_id
         self.settings = ReplicaSettings.of(config.properties)
@@ -65,12 +73,16 @@ class Replicas(Component):
         self._topic_settings: dict[str, TopicSettings] = {}
         self._settings_version = image.version
         self._channel = core.channel("alter-partition", RETRY_TIMEOUT_MS)
-        core.view.touched = set()
+        self.dormant = None if neighbours is None else Dormant(core, self, neighbours)
+        # A shared view has been following the log already.
+        core.view.touched = set(core.view.replicas)
 
     # Component of the broker.
 
     def start(self) -> None:
         """Start the periodic check for lagging followers."""
+        if self.dormant is not None:
+            self.dormant.start()
         interval_ms = max(self.settings.replica_lag_time_max_ms / 2, RETRY_MS)
         self._core.kernel.after("isr-expiration", interval_ms, self._watch_lag)
 
@@ -79,6 +91,8 @@ class Replicas(Component):
         self._channel.controller_moved()
         if self._directories.is_published:
             self._apply_some()
+            if self.dormant is not None:
+                self.dormant.metadata_advanced(self._is_unfenced())
 
     def state_changed(self, state: BrokerState) -> None:
         """From RECOVERY on the directories have placed this broker's replicas."""
@@ -87,17 +101,21 @@ class Replicas(Component):
 
     def close(self) -> None:
         """Close the connection for ISR changes."""
+        if self.dormant is not None:
+            self.dormant.close()
         self._channel.close()
 
     # Queries.
 
     def hosted(self, key: ReplicaKey) -> HostedPartition | None:
-        """Return the replica of this key; None when there is none here."""
+        """Return the replica of this key, awake; None when there is none here."""
+        if self.dormant is not None and key not in self.partitions:
+            self.dormant.wake(key)
         return self.partitions.get(key)
 
     def find(self, key: ReplicaKey) -> HostedPartition:
         """Return the replica of this key. Raises LogError as Kafka's `getPartitionOrError`."""
-        hosted = self.partitions.get(key)
+        hosted = self.hosted(key)
         if hosted is not None:
             return hosted
         if self._image.partition(*key) is not None:
@@ -125,6 +143,10 @@ class Replicas(Component):
     def broker_epoch(self) -> int:
         """This broker's epoch."""
         return self._core.life.broker_epoch
+
+    def has_place(self, key: ReplicaKey) -> bool:
+        """Return True if the replica has a directory here that works."""
+        return self._directories.is_here(key)
 
     def fetch_version(self) -> int:
         """The version of Fetch that the cluster's brokers use between each other."""
@@ -176,6 +198,8 @@ class Replicas(Component):
         if partition is None or self.broker_id not in partition.replicas:
             self._stop(key)
             return
+        if self.dormant is not None and self.dormant.keeps(key, partition):
+            return
         hosted = self.partitions.get(key)
         if hosted is None:
             hosted = self.partitions[key] = self._host(key)
@@ -193,6 +217,11 @@ class Replicas(Component):
         except LogError as error:
             _log.warning("broker %d: %s: %s", self.broker_id, hosted.name, error)
             self._leave(key)
+
+    def awoken(self, key: ReplicaKey) -> None:
+        """Apply the metadata to a replica that was dormant, unless it is to be placed first."""
+        if self._directories.is_published and key not in self._directories.waiting:
+            self.apply(key)
 
     def directory_offline(self, directory_id: bytes) -> None:
         """Handle a failed log directory: stop fetching its replicas, and wake the requests that wait for them."""
@@ -236,6 +265,14 @@ class Replicas(Component):
         except LogError as error:
             _log.warning("broker %d: %s: not deleted: %s", self.broker_id, hosted.name, error)
 
+    def _is_unfenced(self) -> bool:
+        registration = self._core.view.registration
+        return (
+            registration is not None
+            and not registration.fenced
+            and registration.broker_epoch == self._core.life.broker_epoch
+        )
+
     def _registered(self, broker_id: int) -> Registered | None:
         node = self._image.brokers.get(broker_id)
         return None if node is None else Registered(node.broker_epoch, node.fenced, node.in_controlled_shutdown)
@@ -273,7 +310,11 @@ class Replicas(Component):
     # ISR changes.
 
     def _propose(self, hosted: HostedPartition, change: IsrChange) -> None:
-        self.isr_changes.add(hosted.key, change, functools.partial(self._isr_answered, hosted))
+        self.submit(hosted.key, change, functools.partial(self._isr_answered, hosted))
+
+    def submit(self, key: ReplicaKey, change: IsrChange, on_answer: Answered) -> None:
+        """Send an ISR change to the controller."""
+        self.isr_changes.add(key, change, on_answer)
         if not self._sending:
             self._send_isr_changes()
 

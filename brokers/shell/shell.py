@@ -113,6 +113,10 @@ class Shell:
         self._will_flush = False
         self.perform(self._kernel.take_effects())
 
+    def _flush_once(self) -> None:
+        if self._will_flush:
+            self.flush()
+
     def touched(self) -> None:
         """Flush soon, in the running event loop if there is one."""
         if self._will_flush or self._is_busy:
@@ -122,7 +126,10 @@ class Shell:
         except RuntimeError:
             return
         self._will_flush = True
-        loop.call_soon(self.flush)
+        loop.call_soon(self._flush_once)
+        if self._clock is not MACHINE_CLOCK:
+            # Time may pass before the event loop has its turn.
+            self._clock.call_at(loop, self._clock.now_ms(), self._flush_once)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition holds."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Self, Unpack
 
 from mockraft import brokers
-from mockraft.brokers.config import endpoint_of
+from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
 from mockraft.brokers.config_on_disk import draw_config_on_disk
 from mockraft.double.blocking import InLoopThread, LoopThread, blocking, in_thread, reads
 from mockraft.double.options import BrokerConfigOptions, BrokerOptions
@@ -23,16 +23,7 @@ class SimulatedBroker(brokers.SimulatedBroker):
 
     @classmethod
     def joining(  # type: ignore[override]  # the keywords of BrokerOptions only, so that wrong ones are refused
-        cls,
-        bootstrap: str,
-        cluster_id: str,
-        broker_id: int,
-        *,
-        seed: int | None = None,
-        log_dirs: Sequence[str | os.PathLike[str]] = (),
-        metadata_log_dir: str | os.PathLike[str] | None = None,
-        format_missing: bool = True,
-        **options: Unpack[BrokerConfigOptions],
+        cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]
     ) -> Self:
         """A broker for the controllers at `bootstrap`: host:port, or several with commas between, else ValueError.
 
@@ -42,11 +33,26 @@ class SimulatedBroker(brokers.SimulatedBroker):
         `host` and `port`, any free one unless given; `serve_clients=False` for a broker that only its controller
         sees. Other options are those of `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
         """
+        return cls(cls.configured(bootstrap, cluster_id, broker_id, **options))
+
+    @staticmethod
+    def configured(
+        bootstrap: str,
+        cluster_id: str,
+        broker_id: int,
+        *,
+        seed: int | None = None,
+        log_dirs: Sequence[str | os.PathLike[str]] = (),
+        metadata_log_dir: str | os.PathLike[str] | None = None,
+        format_missing: bool = True,
+        **options: Unpack[BrokerConfigOptions],
+    ) -> BrokerConfig:
+        """Return the config of `joining`."""
         options.setdefault("serve_clients", True)
-        if not log_dirs:
-            return super().joining(bootstrap, cluster_id, broker_id, seed=seed, **options)
         addresses = tuple(map(endpoint_of, bootstrap.split(",")))
-        config = draw_config_on_disk(
+        if not log_dirs:
+            return draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options)
+        return draw_config_on_disk(
             broker_id,
             cluster_id,
             addresses,
@@ -56,7 +62,6 @@ class SimulatedBroker(brokers.SimulatedBroker):
             format_missing=format_missing,
             **options,
         )
-        return cls(config)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.config.broker_id}, {self.state.name}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import random
 from collections.abc import Coroutine, Iterable, Mapping
@@ -14,6 +13,7 @@ from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, Controller
 from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
 from mockraft.double.proposals import overlay_of, rules_of
+from mockraft.double.started_brokers import BROKER_PATIENCE_S, StartedBrokers
 from mockraft.double.twins import twin_options, virtual_clock
 from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
@@ -28,26 +28,22 @@ from mockraft.server.options import check_type
 from mockraft.server.running import RunningController
 from mockraft.server.stubs.stub import Stub
 from mockraft.serving.directory_ids import draw_cluster_id
-from mockraft.wire import messages
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
+    from mockraft.brokers.config import BrokerConfig
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
-    from mockraft.double.memory_network import MemoryNetwork
     from mockraft.double.plan import PlanOutcome, Step
     from mockraft.twin import History
     from mockraft.twin.brokers import Which
     from mockraft.wire.message import MessageLookup
 
 
-VIRTUAL_STEP_MS = 10
-"""Step of a virtual clock while brokers start and leave."""
-
-BROKER_PATIENCE_S = 30.0
-"""Time that `start_broker` waits for a broker."""
-
 TEST_HEARTBEAT_INTERVAL_MS = 100
 """Heartbeat interval of simulated brokers in real time; they wait as long after a refused request (Kafka: 2,000)."""
+
+MANY_BROKERS = 100
+"""More than these send heartbeats as rarely as Kafka's."""
 
 
 def configured(
@@ -91,7 +87,7 @@ def configured(
         options["initial_state"] = Path(state)
     if config is None:
         found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
-        if state is not None:
+        if state is not None and "cluster_id" not in options:
             found = found or read_state(Path(state)).cluster_id
         config = ControllerConfig(port=0, cluster_id=found or draw_cluster_id(rng))
     known = [field.name for field in dataclasses.fields(ControllerConfig)]
@@ -124,10 +120,10 @@ class Controller(DoubleInLoop, ControllerApi):
 
     `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. They send a heartbeat, and
     try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and
-    Kafka's 2,000 with a virtual clock. `clock="virtual"` stops time until `advance`, which moves these brokers too;
-    the time until they run passes at once. `stubs` are stubs to begin with, or a stub file; `strict` marks requests
-    that match no stub (`assert_all_expected`). `admin_port` (0: any free one) opens the admin API and the live page
-    at `admin_url`.
+    Kafka's 2,000 with a virtual clock and for more than 100 brokers. `clock="virtual"` stops time until `advance`,
+    which moves these brokers too; the time until they run passes at once. `stubs` are stubs to begin with, or a
+    stub file; `strict` marks requests that match no stub (`assert_all_expected`). `admin_port` (0: any free one) opens
+    the admin API and the live page at `admin_url`.
 
     Raises ValueError for an unknown metadata version and a file that is no state, DataDirError for an unusable data
     directory, OSError for a port in use.
@@ -149,19 +145,20 @@ class Controller(DoubleInLoop, ControllerApi):
         admin_port: int | None = None,
         **options: Unpack[ConfigOptions],
     ) -> None:
-        self.brokers: dict[int, SimulatedBroker] = {}
+        self.started = StartedBrokers(lambda: self.running)
+        self.brokers: dict[int, SimulatedBroker] = self.started.by_id
         """The brokers that were started here, by id."""
         check_type("brokers", brokers, int)
         self._broker_count, self._twin_brokers = brokers, twin_brokers
         self._twin_of = options.get("twin_of"), options.get("twin_at")
         self._broker_defaults: BrokerOptions = {}
+        self._is_interval_given = broker_heartbeat_interval_ms is not None
         if broker_heartbeat_interval_ms is not None:
             check_type("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
             self._broker_defaults["heartbeat_interval_ms"] = broker_heartbeat_interval_ms
         elif clock is None:
             self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
         self.rng = random.Random(options.get("seed"))
-        self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: {self.node_id: self.running}, self._script)
@@ -182,12 +179,7 @@ class Controller(DoubleInLoop, ControllerApi):
         self._running = await RunningController.start(self._config, self._clock, self.rng, script=self._script)
         try:
             await self._start_admin()
-            await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
-            if self._twin_brokers is not None:
-                from mockraft.double.twins import registered_brokers
-
-                brokers = registered_brokers(self, self._twin_brokers, self.rng, self._broker_defaults)
-                await asyncio.gather(*map(self._run_broker, brokers))
+            await self._start_first_brokers()
         except BaseException:
             await self._stop()
             raise
@@ -198,20 +190,12 @@ class Controller(DoubleInLoop, ControllerApi):
             # What was put in their way would keep them from leaving.
             self._script.faults.reset()
             self._script.stubs.reset()
-        leaving = [broker.shut_down(self._patience_ms(broker)) for broker in self.brokers.values()]
         try:
-            await self._let_time_pass(asyncio.gather(*leaving))
+            await self.started.leave()
         finally:
-            self.brokers.clear()
             await self._stop_admin()
             await self.running.stop()
             self._running = None
-
-    def _patience_ms(self, broker: SimulatedBroker) -> int:
-        """Return the time to wait for a broker's controlled shutdown: 0 for one that is not registered any more."""
-        registered = self.running.controller.image.cluster.brokers.get(broker.config.broker_id)
-        known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
-        return self.running.config.session_timeout_ms if known else 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -238,43 +222,31 @@ class Controller(DoubleInLoop, ControllerApi):
         options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
         Raises RuntimeError for one that stops at once, TimeoutError when `timeout_s` has passed.
         """
-        from mockraft.double.broker import SimulatedBroker
-
         if wait not in ("registered", "running", None):
             raise ValueError(f"wait={wait!r}: it must be 'registered', 'running' or None")
+        return await self.started.run(self._broker_config(broker_id, options), wait, timeout_s)
+
+    def _broker_config(self, broker_id: int, options: BrokerOptions) -> BrokerConfig:
+        from mockraft.double.broker import SimulatedBroker
+
         options = {**self._broker_defaults, **options}
         options.setdefault("seed", self.rng.getrandbits(32))
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
-        broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)
-        await self._run_broker(broker, wait, timeout_s)
-        return broker
+        return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **options)
 
-    async def _run_broker(
-        self,
-        broker: SimulatedBroker,
-        wait: Literal["registered", "running"] | None = "running",
-        timeout_s: float = BROKER_PATIENCE_S,
-    ) -> None:
-        """Start a simulated broker that was made for this controller, as `start_broker`."""
-        from mockraft.brokers.lifecycle import BrokerState
+    async def _start_first_brokers(self) -> None:
+        """Start those of `brokers` and `twin_brokers`."""
+        registered = self.running.controller.image.cluster.brokers if self._twin_brokers is not None else ()
+        if not self._is_interval_given and max(self._broker_count, len(registered)) > MANY_BROKERS:
+            self._broker_defaults.pop("heartbeat_interval_ms", None)
+        if self._broker_count:
+            ids = range(1, self._broker_count + 1)
+            await self.started.start([self._broker_config(broker_id, {}) for broker_id in ids])
+        if self._twin_brokers is not None:
+            from mockraft.double.twins import start_registered
 
-        broker_id = broker.config.broker_id
-        before = self.brokers.get(broker_id)
-        if before is not None and not before.stopped.is_set():
-            raise RuntimeError(f"broker {broker_id} runs already")
-        self.brokers[broker_id] = broker
-        # A broker with TLS, SASL or the messages of a proposal needs sockets, and with them the machine's time.
-        if broker.config.security is None and broker.config.messages is messages:
-            self._share_time_with(broker)
-        broker.start()
-        if self._network is not None:
-            self._network.listen(broker)
-        timeout_ms = round(timeout_s * 1000)
-        if wait == "registered":
-            await self._let_time_pass(asyncio.ensure_future(broker.wait_until_registered(timeout_ms)))
-        elif wait == "running":
-            await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING, timeout_ms)))
+            await start_registered(self, self._twin_brokers, self._broker_defaults)
 
     async def plan(self, steps: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
         """Do the steps of a plan in virtual time and return what each did: `[{"restart": "all"}]`; PlanError."""
@@ -286,23 +258,6 @@ class Controller(DoubleInLoop, ControllerApi):
 
             found = with_registrations(found, self.running.controller.image, source, at)
         return await run_plan(self, found)
-
-    def _share_time_with(self, broker: SimulatedBroker) -> None:
-        """Move a broker by the controller's virtual clock, if it has one, and connect them in memory."""
-        if isinstance(self.running.clock, VirtualClock):
-            from mockraft.double.memory_network import MemoryNetwork
-
-            self._network = self._network or MemoryNetwork()
-            self._network.listeners[self.host, self.port] = self.running.listener.accept
-            broker.shell.move(self.running.clock, self._network.links)
-
-    async def _let_time_pass(self, work: asyncio.Future[T]) -> T:
-        """Wait for brokers; a virtual clock moves meanwhile, as nobody else can move it."""
-        clock = self.running.clock
-        while isinstance(clock, VirtualClock) and not work.done():
-            clock.advance(VIRTUAL_STEP_MS)
-            await asyncio.sleep(0)
-        return await work
 
     @property
     def running(self) -> RunningController:

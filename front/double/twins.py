@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
-import random
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,13 +16,12 @@ from mockraft.releases import release
 from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.twin import History, read_history, twin_state, write_twin
-from mockraft.twin.brokers import controller_release
+from mockraft.twin.brokers import continued, controller_release, registered_brokers
 from mockraft.twin.history import last_contained_ms
 from mockraft.wire import uuids
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
 if TYPE_CHECKING:
-    from mockraft.double.broker import SimulatedBroker
     from mockraft.double.controller import Controller
     from mockraft.double.options import BrokerOptions
     from mockraft.double.plan.steps import Step
@@ -46,7 +44,9 @@ def twin_options(
     folder = Path(tempfile.mkdtemp(prefix="mockraft-twin-"))
     # As long as the process: `reset(state=True)` reads the file again.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    own = {"cluster_id": history.cluster_id} if history.cluster_id else {}
     return {
+        **own,
         "state": write_twin(folder / "twin.checkpoint", twin, moment.timestamp_ms),
         "node_id": twin.node_id,
         "release": controller_release(twin.release) if has_brokers else twin.release,
@@ -61,8 +61,7 @@ def virtual_clock(state: Path) -> VirtualClock:
 
 def registered_config(controller: Controller, broker_id: int) -> BrokerConfig | None:
     """Return the config of a simulated broker that continues a registered one, or None."""
-    brokers = registered_brokers(controller, "all", controller.rng, {})
-    return next((each.config for each in brokers if each.config.broker_id == broker_id), None)
+    return next((each for each in _registered_configs(controller, "all") if each.broker_id == broker_id), None)
 
 
 def drawn_config(controller: Controller, broker_id: int) -> BrokerConfig:
@@ -139,14 +138,14 @@ def _ids(step: Step) -> list[int]:
     return found
 
 
-def registered_brokers(
-    controller: Controller, which: Which, rng: random.Random, options: BrokerOptions
-) -> list[SimulatedBroker]:
-    """Return simulated brokers, not started, that continue those registered with a controller."""
-    from mockraft.double.broker import SimulatedBroker
-    from mockraft.twin import brokers
+async def start_registered(controller: Controller, which: Which, options: BrokerOptions) -> None:
+    """Start simulated brokers that continue those registered with a controller, and wait until they run."""
+    image = controller.running.controller.image
+    configs = _registered_configs(controller, which, **options)
+    await controller.started.start(configs, image.cluster.brokers, lambda brokers: continued(brokers, image))
 
+
+def _registered_configs(controller: Controller, which: Which, **options: Any) -> list[BrokerConfig]:
     image, address = controller.running.controller.image, (controller.host, controller.port)
-    own: dict[str, Any] = {"serve_clients": True, **options}
-    configs = brokers.registered_brokers(image, which, controller.cluster_id, (address,), rng, **own)
-    return brokers.continued(map(SimulatedBroker, configs), image)
+    own = {"serve_clients": True, **options}
+    return registered_brokers(image, which, controller.cluster_id, (address,), controller.rng, **own)

@@ -86,7 +86,7 @@ def register(app: typer.Typer) -> None:
 def fleet(options: FleetOptions) -> None:
     """Run a fleet until a signal or the end of its time."""
     from mockraft.brokers.fleet.limits import shortage
-    from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
+    from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
     from mockraft.commands.fleet.processes import FleetOrder, run_fleet, to_json
 
     replication, brokers = options.replication, options.brokers

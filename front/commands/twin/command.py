@@ -146,6 +146,7 @@ def twin(context: typer.Context, options: Options) -> None:
         "metadata_version": str(moment.image.metadata_version),
         "virtual_start_ms": moment.timestamp_ms or VIRTUAL_START_MS,
         **_brokers(options.brokers, moment.image, state.release),
+        **({"cluster_id": history.cluster_id} if history.cluster_id else {}),
     }
     with tempfile.TemporaryDirectory(prefix="mockraft-twin-") as folder:
         chosen["initial_state"] = write_twin(Path(folder) / "twin.checkpoint", state, moment.timestamp_ms)

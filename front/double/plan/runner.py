@@ -288,11 +288,9 @@ class _Run:
         )
 
     async def _run_broker(self, config: BrokerConfig) -> list[str]:
-        from mockraft.double.broker import SimulatedBroker
-
         if config.offline_log_dirs and not config.log_dirs:
             return [f"broker {config.broker_id} does not start: all its directories have failed"]
-        await self._controller._run_broker(SimulatedBroker(config), wait=None)
+        await self._controller.started.run(config, wait=None)
         await self._settle()
         registered = self._running.controller.image.cluster.brokers.get(config.broker_id)
         if registered is None or registered.incarnation_id != config.incarnation_id:

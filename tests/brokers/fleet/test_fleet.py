@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller
-from mockraft.brokers.fleet import Fleet, fleet, start_brokers
+from mockraft.brokers.fleet import Fleet, shared_log, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import api_keys
 
@@ -26,7 +26,7 @@ async def controller() -> AsyncIterator[Controller]:
 @pytest.fixture
 async def sharing(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
     """Brokers that share, as more than a hundred do."""
-    monkeypatch.setattr(fleet, "OWN_REPLICATION_BROKERS_MAX", BROKERS - 1)
+    monkeypatch.setattr(shared_log, "OWN_REPLICATION_BROKERS_MAX", BROKERS - 1)
     address = controller.host, controller.port
     started = await start_brokers([address], controller.cluster_id, BROKERS, client_port=0)
     await started.wait_until(BrokerState.RUNNING)
