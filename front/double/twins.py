@@ -93,7 +93,8 @@ def with_registrations(
 ) -> list[Step]:
     """Return the steps in which brokers that are not registered start with the last registration in the log up to `at`.
 
-    It gives directories, rack and features where the step does not. WireError for a record of a newer Kafka.
+    It gives directories, rack and features, as the option `each`, where the step does not. WireError for a record of a
+    newer Kafka.
     """
     found = [(each.kind, broker_id) for each in steps if each.kind in _OF_REGISTRATIONS for broker_id in _ids(each)]
     started, removed = ({broker_id for kind, broker_id in found if kind == each} for each in _OF_REGISTRATIONS)
@@ -108,20 +109,18 @@ def with_registrations(
             break
         if isinstance(logged.record, RegisterBrokerRecord) and logged.record.broker_id in missing:
             last[logged.record.broker_id] = _options_of(logged.record)
-    return [part for each in steps for part in _completed(each, last)]
+    return [_completed(each, last) for each in steps]
 
 
-def _completed(step: Step, last: Mapping[int, Mapping[str, Any]]) -> list[Step]:
-    if step.kind != "start" or not last.keys() & {*_ids(step)}:
-        return [step]
-    given = {} if isinstance(step.argument, list) else {**step.argument}
-    hidden = {"features"} if "release" in given else set()
-    parts = []
-    for broker_id in _ids(step):
-        known = {name: value for name, value in last.get(broker_id, {}).items() if name not in hidden}
-        options = {**known, **given}
-        parts.append(step._replace(argument={**options, "brokers": [broker_id]} if options else [broker_id]))
-    return parts
+def _completed(step: Step, last: Mapping[int, Mapping[str, Any]]) -> Step:
+    found = (
+        {broker_id: last[broker_id] for broker_id in _ids(step) if broker_id in last} if step.kind == "start" else {}
+    )
+    if not found:
+        return step
+    given: Mapping[str, Any] = {"brokers": step.argument} if isinstance(step.argument, list) else step.argument
+    each = {**found, **given.get("each", {})}
+    return step._replace(argument={**given, "each": each})
 
 
 def _options_of(record: RegisterBrokerRecord) -> dict[str, Any]:

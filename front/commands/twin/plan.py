@@ -39,6 +39,7 @@ plan.yaml, with every kind of step:
   steps:
   - upgrade: {metadata.version: 4.4}         # or a level, of any feature
   - restart: all                             # rolling, or [1, 2]
+  - restart: {brokers: [1, 2], together: true, release: 4.4}   # at the same time; as brokers of another release
   - replication_factor: {factor: 3}          # of all topics, or with topic: t
   - reassign: {topic: t, partition: 0, replicas: [1, 2]}   # null cancels
   - drain: [3]                               # its replicas move to others; {brokers: [3], topics: [t]}: some do

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import re
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers import heartbeats
 from mockraft.double.plan.availability import Availability, availability, reassignments
+from mockraft.double.plan.broker_steps import BrokerSteps
 from mockraft.double.plan.outcome import PlanOutcome, StepOutcome
 from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
@@ -22,8 +22,7 @@ from mockraft.server.apis import refusals
 from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.settings.feature_updates import UpgradeType
 from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
-from mockraft.serving.directory_ids import draw_uuid
-from mockraft.wire import error_codes, uuids
+from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -39,8 +38,6 @@ from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerReq
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from mockraft.brokers.config import BrokerConfig
-    from mockraft.double.broker import SimulatedBroker
     from mockraft.double.controller import Controller
 
 SAMPLE_MS: Final = 500
@@ -69,7 +66,7 @@ def _restarts_unlogged() -> Iterator[None]:
     loggers = [logging.getLogger(module.__name__) for module in (refusals, heartbeats)]
 
     def is_unexpected(record: logging.LogRecord) -> bool:
-        return record.thread != thread or expected not in record.getMessage()
+        return threading.get_ident() != thread or expected not in record.getMessage()
 
     for each in loggers:
         each.addFilter(is_unexpected)
@@ -94,16 +91,17 @@ class _Run:
 
     async def outcome(self) -> StepOutcome:
         """Do the step and wait until nothing changes."""
+        brokers = BrokerSteps(self._controller, self._sample, self._settle, STEP_MS_MAX)
         steps: Mapping[str, Callable[[Any], Awaitable[list[str]]]] = {
             "upgrade": self._upgrade,
             "unregister": self._unregister,
-            "lose": self._lose,
-            "lose_rack": self._lose_rack,
-            "lose_directory": self._lose_directory,
-            "restore_directory": self._restore_directory,
-            "shut_down": self._shut_down,
-            "start": self._start_brokers,
-            "restart": self._restart,
+            "lose": brokers.lose,
+            "lose_rack": brokers.lose_rack,
+            "lose_directory": brokers.lose_directory,
+            "restore_directory": brokers.restore_directory,
+            "shut_down": brokers.shut_down,
+            "start": brokers.start,
+            "restart": brokers.restart,
             "drain": self._drain,
             "reassign": self._reassign,
             "replication_factor": self._replication_factor,
@@ -182,130 +180,6 @@ class _Run:
             response = await self._controller.ask(UnregisterBrokerRequest(broker_id=broker_id))
             answers += _refusals([(f"broker {broker_id}", response)])
         return answers
-
-    async def _lose(self, broker_ids: list[int]) -> list[str]:
-        answers = []
-        for broker_id in broker_ids:
-            broker = self._controller.brokers.get(broker_id)
-            if broker is None or broker.stopped.is_set():
-                answers.append(f"broker {broker_id} does not run")
-            else:
-                await broker.kill()
-        return answers
-
-    async def _lose_rack(self, rack: str) -> list[str]:
-        brokers = self._running.controller.image.cluster.brokers.values()
-        lost = [each.broker_id for each in brokers if each.rack == rack]
-        if not lost:
-            return [f"no broker is in rack {rack}"]
-        # Those that are gone already are lost, too.
-        running = [broker_id for broker_id in self._that_run() if broker_id in lost]
-        return await self._lose(running) if running else [f"no broker of rack {rack} runs"]
-
-    async def _lose_directory(self, argument: Mapping[str, Any]) -> list[str]:
-        broker = self._controller.brokers.get(argument["broker"])
-        if broker is None or broker.stopped.is_set():
-            return [f"broker {argument['broker']} does not run"]
-        wanted = argument["directory"]
-        for number, each in enumerate(broker.config.log_dirs):
-            if wanted in (number, uuids.text_of(each.directory_id)):
-                broker.fail_log_dir(each.path)
-                return []
-        return [f"broker {argument['broker']} has no directory {wanted}"]
-
-    async def _restore_directory(self, argument: Mapping[str, Any]) -> list[str]:
-        from mockraft.twin.brokers import with_restored
-
-        broker_id = argument["broker"]
-        broker = self._controller.brokers.get(broker_id)
-        if broker is None:
-            return [f"broker {broker_id} does not run"]
-        wanted = argument["directory"]
-        try:
-            with_restored(self._next_config(broker), wanted)
-        except LookupError as error:
-            return [str(error)]
-        if not broker.stopped.is_set() and (answers := await self._shut_down([broker_id])):
-            return answers
-        return await self._run_broker(with_restored(self._next_config(broker), wanted))
-
-    async def _shut_down(self, broker_ids: list[int]) -> list[str]:
-        from mockraft.brokers.lifecycle import ShutdownWanted
-
-        answers = []
-        for broker_id in broker_ids:
-            broker = self._controller.brokers.get(broker_id)
-            if broker is None or broker.stopped.is_set():
-                answers.append(f"broker {broker_id} does not run")
-                continue
-            broker.happen(ShutdownWanted())
-            end_ms = self._running.clock.now_ms() + STEP_MS_MAX
-            while not broker.stopped.is_set() and self._running.clock.now_ms() < end_ms:
-                await self._sample()
-            if not broker.stopped.is_set():
-                answers.append(f"broker {broker_id} was not allowed to shut down within {STEP_MS_MAX // 1000} s")
-                await broker.kill()
-            else:
-                await broker.close()
-        return answers
-
-    async def _start_brokers(self, argument: list[int] | Mapping[str, Any]) -> list[str]:
-        from mockraft.double.twins import drawn_config, registered_config, started_with
-
-        broker_ids, options = (argument["brokers"], argument) if isinstance(argument, Mapping) else (argument, {})
-        answers = []
-        for broker_id in broker_ids:
-            before = self._controller.brokers.get(broker_id)
-            if before is not None and not before.stopped.is_set():
-                if options:
-                    answers.append(f"broker {broker_id} runs already, without these options")
-                continue
-            if before is not None:
-                config: BrokerConfig | None = self._next_config(before)
-            else:
-                # One that was fenced in the source, or unregistered.
-                config = registered_config(self._controller, broker_id)
-                if config is None and "directories" in options:
-                    config = drawn_config(self._controller, broker_id)
-            if config is None:
-                answers.append(f"broker {broker_id} is not registered, and no directories are given")
-                continue
-            answers += await self._run_broker(started_with(config, options))
-        return answers
-
-    def _next_config(self, before: SimulatedBroker) -> BrokerConfig:
-        """Return the config with which a broker starts again: directories that failed stay so."""
-        from mockraft.twin.brokers import with_failed
-
-        config = with_failed(before.config, before.node.directories.offline)
-        # Kafka reads the epoch of a clean shutdown only when every directory is available.
-        is_clean = before.life.shutdown_answered and not config.offline_log_dirs
-        return dataclasses.replace(
-            config,
-            incarnation_id=draw_uuid(self._controller.rng),
-            previous_broker_epoch=before.life.broker_epoch if is_clean else -1,
-            listeners=tuple(each._replace(port=0) for each in config.listeners),
-        )
-
-    async def _run_broker(self, config: BrokerConfig) -> list[str]:
-        if config.offline_log_dirs and not config.log_dirs:
-            return [f"broker {config.broker_id} does not start: all its directories have failed"]
-        await self._controller.started.run(config, wait=None)
-        await self._settle()
-        registered = self._running.controller.image.cluster.brokers.get(config.broker_id)
-        if registered is None or registered.incarnation_id != config.incarnation_id:
-            return [f"broker {config.broker_id} could not register"]
-        return []
-
-    def _that_run(self) -> list[int]:
-        return sorted(number for number, each in self._controller.brokers.items() if not each.stopped.is_set())
-
-    async def _restart(self, which: list[int] | str) -> list[str]:
-        answers = []
-        broker_ids = self._that_run() if isinstance(which, str) else which
-        for broker_id in broker_ids:
-            answers += await self._shut_down([broker_id]) or await self._start_brokers([broker_id])
-        return answers if broker_ids else ["no broker runs"]
 
     async def _drain(self, argument: list[int] | Mapping[str, Any]) -> list[str]:
         broker_ids, topics = (

@@ -11,8 +11,10 @@ A step is a mapping with one key, its kind:
     - shut_down: [2]                             controlled
     - start: [2]                                 any registered broker that does not run
     - start: {brokers: [5], release: 4.4}        with the features of another release, or features: {name: [min, max]},
-                                                 rack: a, directories: [ID], as one that is not registered needs them
+                                                 rack: a, directories: [ID], as one that is not registered needs them,
+                                                 or these three by broker: each: {5: {rack: a}}
     - restart: all                               one after the other: controlled, until nothing changes any more
+    - restart: {brokers: [1, 2], together: true, release: 4.4}   at the same time; as brokers of another release
     - drain: [3]                                 move all its replicas to other brokers
     - drain: {brokers: [3], topics: [t]}         only those of some topics
     - reassign: {topic: t, partition: 0, replicas: [1, 2]}   null cancels the reassignment in progress
@@ -25,15 +27,21 @@ A step is a mapping with one key, its kind:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mockraft.releases import release
+from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.wire import uuids
 from mockraft.wire.names import did_you_mean
 
 _NUMBER_MAX: Final = 2**31 - 1
+_LEVEL_MAX: Final = 2**15 - 1
+_IDS_SHOWN: Final = 8
+
+T = TypeVar("T")
 
 
 class PlanError(ValueError):
@@ -49,12 +57,12 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         argument = self.argument
         if isinstance(argument, dict) and "brokers" in argument:
-            options = ", ".join(_shown(name, value) for name, value in argument.items() if name != "brokers")
-            argument = f"{', '.join(map(str, argument['brokers']))}, {options}" if options else argument["brokers"]
+            shown = (_shown(name, value) for name, value in argument.items() if name not in ("brokers", "each"))
+            argument = ", ".join([_ids_text(argument["brokers"]), *filter(None, shown)])
         if isinstance(argument, dict):
             argument = " ".join(f"{key} {_value_text(value)}" for key, value in argument.items())
         elif isinstance(argument, list):
-            argument = ", ".join(map(str, argument))
+            argument = _ids_text(argument)
         return f"{self.kind.replace('_', ' ')} {argument}"
 
 
@@ -62,7 +70,17 @@ def _shown(name: str, value: Any) -> str:
     """Return an option with its value, if this is short."""
     if name in ("features", "directories"):
         return f"its {name}"
+    if isinstance(value, bool):
+        return name if value else ""
     return f"{name} {' '.join(value) if isinstance(value, list) else value}"
+
+
+def _ids_text(ids: list[int] | str) -> str:
+    """Return broker ids, the first ones if there are many."""
+    if isinstance(ids, str):
+        return ids
+    more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
+    return ", ".join(map(str, ids[:_IDS_SHOWN])) + more
 
 
 def _value_text(value: Any) -> str:
@@ -133,7 +151,14 @@ def _brokers(argument: Any) -> list[int]:
     found = argument if isinstance(argument, list) else [argument]
     if not found or not all(type(each) is int and 0 <= each <= _NUMBER_MAX for each in found):
         raise ValueError(f"it takes a list of broker ids, not {argument!r}")
-    return found
+    return _distinct(found)
+
+
+def _distinct(values: list[T]) -> list[T]:
+    twice = next((each for number, each in enumerate(values) if each in values[:number]), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is there twice")
+    return values
 
 
 def _of_brokers(**options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -149,17 +174,45 @@ def _texts(argument: Any) -> list[str]:
 
 
 def _directory_ids(argument: Any) -> list[str]:
-    return [uuids.text_of(uuids.read_text(each)) for each in _texts(argument)]
+    return _distinct([uuids.text_of(uuids.read_text(each)) for each in _texts(argument)])
 
 
 def _release_name(argument: Any) -> str:
-    return release(str(argument)).name
+    return release(_version(argument)).name
+
+
+def _version(argument: Any) -> str:
+    """Return a release or level as text: YAML and JSON read 4.4 as a number, and so 4.10 as 4.1."""
+    if isinstance(argument, float) and not re.fullmatch(r"[0-9]\.[0-9]", str(argument)):
+        raise ValueError(f"{argument} is no release or level: write it in quotes")
+    if isinstance(argument, bool) or not isinstance(argument, float | int | str):
+        raise ValueError(f"it takes a release or level, not {argument!r}")
+    return str(argument)
 
 
 def _ranges(argument: Any) -> dict[str, list[int]]:
     if not isinstance(argument, dict) or not all(isinstance(r, list) and len(r) == 2 for r in argument.values()):
         raise ValueError(f"it takes a mapping of features to [min, max], not {argument!r}")
-    return {str(name): [_number(low), _number(high)] for name, (low, high) in argument.items()}
+    return {str(name): _range(str(name), *ends) for name, ends in argument.items()}
+
+
+def _range(name: str, low: Any, high: Any) -> list[int]:
+    if not all(type(each) is int for each in (low, high)) or not 0 <= low <= high <= _LEVEL_MAX:
+        raise ValueError(
+            f"{name} is supported from one level to the same or a later one, 0 to 32767, not {[low, high]}"
+        )
+    return [low, high]
+
+
+def _by_broker(argument: Any) -> dict[int, dict[str, Any]]:
+    if not isinstance(argument, dict) or not all(str(each).isdecimal() for each in argument):
+        raise ValueError(f"it takes a mapping of broker ids to their options, not {argument!r}")
+    return {_number(int(broker_id)): _mapping({}, _REGISTERED)(options) for broker_id, options in argument.items()}
+
+
+def _restarted(argument: Any) -> Any:
+    read = _mapping({"brokers": _brokers_or_all}, {"together": _flag, "release": _release_name})
+    return read(argument) if isinstance(argument, dict) else _brokers_or_all(argument)
 
 
 def _brokers_or_all(argument: Any) -> list[int] | str:
@@ -193,7 +246,13 @@ def _mapping(
 def _levels(argument: Any) -> dict[str, str]:
     if not isinstance(argument, dict) or not argument:
         raise ValueError(f"it takes a mapping of features to levels, not {argument!r}")
-    return {str(name): str(level) for name, level in argument.items()}
+    return {str(name): _level(str(name), level) for name, level in argument.items()}
+
+
+def _level(name: str, level: Any) -> str:
+    if isinstance(level, float) and name != METADATA_VERSION:
+        raise ValueError(f"{name}: a level is a whole number, not {level}")
+    return _version(level)
 
 
 def _configs(argument: Any) -> dict[str, str | None]:
@@ -229,6 +288,12 @@ def _seconds(argument: Any) -> int:
     return argument
 
 
+_REGISTERED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "features": _ranges,
+    "rack": _text,
+    "directories": _directory_ids,
+}
+
 _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "upgrade": _levels,
     "unregister": _brokers,
@@ -237,8 +302,8 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "lose_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "restore_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "shut_down": _brokers,
-    "start": _of_brokers(release=_release_name, features=_ranges, rack=_text, directories=_directory_ids),
-    "restart": _brokers_or_all,
+    "start": _of_brokers(release=_release_name, each=_by_broker, **_REGISTERED),
+    "restart": _restarted,
     "drain": _of_brokers(topics=_texts),
     "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers_or_null}),
     "replication_factor": _mapping({"factor": _number}, {"topic": _text}),

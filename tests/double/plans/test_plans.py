@@ -10,6 +10,7 @@ import pytest
 from mockraft import Controller, SyncController
 from mockraft.double.plan import PlanError, PlanOutcome, read_plan, steps_of
 from mockraft.double.plan.picture import write_page
+from mockraft.releases import release
 
 
 @pytest.fixture
@@ -116,11 +117,23 @@ def test_an_unregistered_broker_comes_back_as_the_log_knows_it(tmp_path: Path) -
         real.plan([{"shut_down": [2]}, {"unregister": [2]}])
     with Controller.sync(twin_of=data_dir, clock="virtual", twin_brokers="live") as later:
         assert not later.plan([]).is_safe
-        back, unknown = later.plan([{"start": [2]}, {"start": {"brokers": [7], "rack": "b"}}]).steps
+        (both,) = later.plan([{"start": {"brokers": [2, 7], "rack": "b"}}]).steps
         assert later.state.topic("single").partitions[0].leader == 2
-        assert later.state.broker(2).rack == "a"
-    assert str(back.step) == "start 2, its directories, rack a, its features"
-    assert unknown.answers == ("broker 7 is not registered, and no directories are given",)
+        assert later.state.broker(2).rack == "b"
+    assert str(both.step) == "start 2, 7, rack b"
+    assert both.answers == ("broker 7 is not registered, and no directories are given",)
+
+
+def test_brokers_restart_together_as_those_of_another_release(twin: SyncController) -> None:
+    argument = {"brokers": [1, 2, 9], "together": True, "release": "4.2"}
+    together, rolling = outcome_of(twin, {"restart": argument}, {"restart": {"brokers": "all", "release": "4.3"}}).steps
+    assert str(together.step) == "restart 1, 2, 9, together, release 4.2"
+    assert together.answers == ("broker 9 does not run",)
+    assert together.breaks == "offline: single-0, strict-0; under min ISR: strict-0"
+    assert together.after == together.before
+    assert rolling.breaks == "offline: single-0; under min ISR: strict-0"
+    levels = twin.state.broker(3).features["metadata.version"]
+    assert levels.max_version == release("4.3").features["metadata.version"].max_level
 
 
 def test_a_broker_comes_back_with_another_release(twin: SyncController) -> None:
@@ -332,6 +345,17 @@ def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Pat
         ([{"start": {"brokers": [1], "release": "9.9"}}], "start: release: "),
         ([{"start": {"brokers": [1], "directories": ["x"]}}], "start: directories: "),
         ([{"start": {"brokers": [1], "features": {"metadata.version": 7}}}], r"features: it takes .* to \[min, max\]"),
+        (
+            [{"start": {"brokers": [1], "features": {"f": [2, 1]}}}],
+            "f is supported from one level to the same or a later",
+        ),
+        ([{"start": {"brokers": [1], "features": {"f": [0, 1.0]}}}], "f is supported from one level to the same or a"),
+        ([{"start": {"brokers": [1], "directories": ["AAAAAAAAAAAAAAAAAAAAZQ"] * 2}}], "AAAZQ is there twice"),
+        ([{"start": {"brokers": [1], "each": {"1": {"racks": "a"}}}}], "each: it takes a mapping with directories"),
+        ([{"start": {"brokers": [1], "release": 4.25}}], "release: 4.25 is no release or level: write it in quotes"),
+        ([{"restart": {"brokers": [1, 2, 1], "together": True}}], "brokers: 1 is there twice"),
+        ([{"upgrade": {"group.version": 1.0}}], "group.version: a level is a whole number, not 1.0"),
+        ([{"upgrade": {"metadata.version": 30.0}}], "30.0 is no release or level: write it in quotes"),
         ([{"drain": {"brokers": [1], "topics": "t"}}], "topics: it takes a list of texts, not 't'"),
         ([{"elect": {"topic": "t"}}], r"it takes a mapping with partition, topic, unclean \(optional\), not"),
     ],
