@@ -3,8 +3,9 @@
 An event loop calls back for each event of each socket, and its transports queue each write; with short requests that
 costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent at
 once. `EpollTransport` is to its protocol what asyncio's transport is, so that protocols, TLS and toxics notice nothing.
-With mockraft-speed the callback is in C (`Receiver`). The event loop's other work waits no longer than with asyncio's
-transports: a callback serves what is ready, and looks for more only while less than `TURN_S` has passed.
+The callback is a `PureReceiver`, or with mockraft-speed a `Receiver` in C. The event loop's other work waits no longer
+than with asyncio's transports: a callback serves what is ready, and looks for more only while less than `TURN_US` has
+passed.
 """
 
 from __future__ import annotations
@@ -16,15 +17,10 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from select import EPOLLIN, EPOLLOUT, epoll
-from time import monotonic
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from mockraft.server.listening import BACKLOG
 
-TURN_S = 0.001
-"""Time after which a callback does not look for more sockets that are ready."""
-
-READ_BYTES = 65_536
 ACCEPTED_AT_ONCE = 256
 SENT_AT_ONCE = 64
 """Writes that one system call sends when a socket has become writable again."""
@@ -39,6 +35,10 @@ class EpollServer:
     `transports` has the open ones by file descriptor.
     """
 
+    TURN_US: ClassVar = 1_000
+    """Time after which a callback does not look for more sockets that are ready."""
+    READ_BYTES: ClassVar = 65_536
+
     def __init__(
         self, loop: asyncio.AbstractEventLoop, bound: socket.socket, accept: Callable[[], asyncio.BaseProtocol]
     ) -> None:
@@ -50,12 +50,12 @@ class EpollServer:
         self._open = 0
         self._is_closed = False
 
-    def start(self, serve: Callable[[], None] | None = None) -> None:
-        """Listen; `serve` is called when a socket is ready, in place of this class's own."""
+    def start(self, serve: Callable[[], None]) -> None:
+        """Listen; `serve` is called when a socket is ready."""
         self._bound.setblocking(False)
         self._bound.listen(BACKLOG)
         self.loop.add_reader(self._bound.fileno(), self._accept_ready)
-        self.loop.add_reader(self.epoll.fileno(), serve or self.serve)
+        self.loop.add_reader(self.epoll.fileno(), serve)
 
     def close(self) -> None:
         """Stop listening; connections stay open."""
@@ -64,20 +64,6 @@ class EpollServer:
             self.loop.remove_reader(self._bound.fileno())
             self._bound.close()
             self._end_if_empty()
-
-    def serve(self) -> None:
-        """Serve every socket that is ready."""
-        transports, poll = self.transports, self.epoll.poll
-        until = monotonic() + TURN_S
-        while found := poll(0, len(transports) + 1):
-            for fd, events in found:
-                if (transport := transports[fd]) is not None:
-                    try:
-                        transport.ready(events)
-                    except Exception as error:
-                        transport.crash(error)
-            if monotonic() >= until:
-                break
 
     def ended(self, fd: int) -> None:
         """Forget a transport."""
@@ -145,10 +131,10 @@ class EpollTransport(asyncio.Transport):
         "_low",
         "_reads",
         "_server",
-        "_sock",
         "_unsent",
         "events",
         "protocol",
+        "socket",
         "unsent_bytes",
     )
 
@@ -156,9 +142,9 @@ class EpollTransport(asyncio.Transport):
         super().__init__({"socket": sock, "peername": address})
         self.protocol = protocol
         self._server = server
-        self._sock = sock
+        self.socket = sock
         self._fd = sock.fileno()
-        self._high, self._low = READ_BYTES, READ_BYTES // 4
+        self.set_write_buffer_limits()
         self._unsent: deque[bytes | memoryview] = deque()
         self.unsent_bytes = 0
         self.events = 0
@@ -185,16 +171,19 @@ class EpollTransport(asyncio.Transport):
             self._write_unsent()
         if events != EPOLLOUT and self.events & EPOLLIN:
             try:
-                data = self._sock.recv(READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
+                data = self.socket.recv(EpollServer.READ_BYTES)
             except OSError as error:
-                self.broke(error)
+                self.receive_failed(error)
                 return
             if data:
                 self.protocol.data_received(data)
             else:
                 self.received_end()
+
+    def receive_failed(self, error: OSError) -> None:
+        """Close at once, unless there was just nothing to receive."""
+        if not isinstance(error, BlockingIOError | InterruptedError):
+            self.broke(error)
 
     def received_end(self) -> None:
         """Report the peer's end; close, unless the protocol wants to send more."""
@@ -211,7 +200,7 @@ class EpollTransport(asyncio.Transport):
         sent = 0
         if not self._unsent:
             try:
-                sent = self._sock.send(data)
+                sent = self.socket.send(data)
             except (BlockingIOError, InterruptedError):
                 pass
             except OSError as error:
@@ -229,7 +218,7 @@ class EpollTransport(asyncio.Transport):
     def _write_unsent(self) -> None:
         unsent = self._unsent
         try:
-            sent = self._sock.sendmsg([*islice(unsent, SENT_AT_ONCE)])
+            sent = self.socket.sendmsg([*islice(unsent, SENT_AT_ONCE)])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -283,7 +272,7 @@ class EpollTransport(asyncio.Transport):
         try:
             self.protocol.connection_lost(error)
         finally:
-            self._sock.close()
+            self.socket.close()
             self._server.ended(self._fd)
 
     def is_closing(self) -> bool:
@@ -302,7 +291,7 @@ class EpollTransport(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set how many unsent bytes pause the protocol, and how few resume it."""
-        self._high = READ_BYTES if high is None else high
+        self._high = EpollServer.READ_BYTES if high is None else high
         self._low = self._high // 4 if low is None else low
 
     def get_write_buffer_size(self) -> int:

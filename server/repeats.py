@@ -5,6 +5,9 @@ a remembered one in nothing but the correlation id (a heartbeat's metadata offse
 state: then the handler would again write nothing and respond the same. The API's `RepeatRule` names that state, and has
 the handler's other effects, such as the contact with a broker; the journal's entry is made here too.
 
+While nothing but requests that repeat is answered, states that were compared are not compared again: that is a turn of
+`PureReceiver`, or of `Receiver` in C.
+
 Everything else goes the long way, `Node.step`: a request that a stub or an authorizer has to see, one that comes with
 others or behind them, one that waits. Tests compare both ways.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.server.connection_state import Connection
 from mockraft.server.effects import Send
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
 HEAD, API_KEY, CORRELATION_ID, CLIENT_ID_SIZE = slice(0, 8), slice(5, 6), slice(8, 12), 13
+AFTER_CORRELATION_ID = slice(12, None)
 """Where a request, with its length, has them; `HEAD` is the length, API key and version.
 
 Of the API key only the low byte. Of the client id's size, too: requests with an offset and a longer id are not
@@ -51,6 +55,7 @@ REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, KEPT_BYTES_MAX = 1 << 10, 1 << 18, 1 << 2
 """Maximum size of a request and a response that are remembered, and of all of an API; clients send what they like."""
 
 _OFFSET = Struct(">q")
+_UNKNOWN: tuple[None, None] = None, None
 
 
 @dataclass(slots=True)
@@ -75,6 +80,7 @@ class Repeat:
     api: AnyApi
     subject: Any
     state: tuple[object, ...]
+    rule: RepeatRule
 
 
 @dataclass(slots=True)
@@ -96,6 +102,14 @@ class Remembered:
         self.repeats[repeat.key] = repeat
 
 
+Compared: TypeAlias = dict[bytes, tuple[Repeat, dict[Any, int] | None]]
+"""Remembered requests whose state has not changed since it was compared, by their bytes after the correlation id.
+
+With the times of contact, if the API has them.
+"""
+_NOTHING: Compared = {}
+
+
 class Repeats:
     """The short way of one node; `connections` and `apis` are the node's own tables."""
 
@@ -114,12 +128,15 @@ class Repeats:
         self._responses = responses
         self._remembered: dict[bytes, Remembered] = {}
         """By the byte of the API key."""
-        self.answer: Callable[[int, bytes, int], bytes | None] = self._answer
+        self.answer: Callable[[int, bytes, int], bytes | None] = self.answer_in_turn
         """Return the response to bytes received on a connection at a time in µs; None for the long way."""
         journal = responses.journal
-        journal.ring.make = self._exchange
-        self._ring = journal.ring if isinstance(journal.ring, PureRing) else None
-        if not isinstance(journal.ring, PureRing):
+        self._journal, self._has_records = journal, isinstance(journal.ring, PureRing)
+        self._unchanged: list[tuple[object, dict[Any, int] | None]] = []
+        self._compared: Compared = {}
+        journal.ring.make = self._recorded
+        if not self._has_records:
+            journal.ring.make = self._restored
             from mockraft_speed import _repeats
 
             classes = {cls.__name__: cls for cls in (Repeat, Remembered, Connection, FrameReader)}
@@ -171,11 +188,69 @@ class Repeats:
             api=api,
             subject=subject,
             state=state,
+            rule=rule,
         )
         brokers = len(controller.image.cluster.brokers)
         remembered.add(repeat, KEPT_FOR_EACH_BROKER * brokers + KEPT_AT_LEAST)
+        self._compared.clear()  # it has none that are forgotten
 
-    def _answer(self, connection_id: int, data: bytes, now_us: int) -> bytes | None:
+    def begin(self) -> Compared:
+        """Return what `answer_in_turn` may answer without a comparison, as long as nothing else runs."""
+        self._is_unchanged()
+        return _NOTHING if self._stubs.is_armed or self._journal.is_heard else self._compared
+
+    def _is_unchanged(self) -> bool:
+        """Return True if no state has changed since the last call; else forget what was compared."""
+        rules = (remembered.rule for remembered in self._remembered.values())
+        found = [rule.unchanged(self._controller) for rule in rules if rule.unchanged is not None]
+        if found == self._unchanged:
+            return True
+        self._unchanged = found
+        self._compared.clear()
+        return False
+
+    def answer_in_turn(
+        self, connection_id: int, data: bytes, now_us: int, compared: Compared = _NOTHING
+    ) -> bytes | None:
+        """Do as `answer`, in Python; `compared` is what `begin` returned."""
+        connection = self._connections.get(connection_id)
+        if (
+            connection is None
+            or connection.held_bytes
+            or connection.parked is not None
+            or connection.authentication is not None
+        ):
+            return None
+        repeat, contacts_ms = compared.get(data[AFTER_CORRELATION_ID], _UNKNOWN)
+        if (
+            repeat is None
+            or not data.startswith(repeat.head)
+            or (contacts_ms is not None and repeat.subject not in contacts_ms)
+        ):
+            repeat = self._compare(data, now_us, compared)
+            if repeat is None:
+                return None
+        elif contacts_ms is not None:
+            contacts_ms[repeat.subject] = now_us // 1_000
+        elif repeat.rule.record is not None:
+            repeat.rule.record(self._controller, repeat.subject, 0, now_us // 1_000)
+        if connection.broker_id < 0:
+            connection.client_id, connection.broker_id = repeat.sender
+        response = repeat.response_head + data[CORRELATION_ID] + repeat.response_tail
+        clock_us, journal, size = self._responses.now_us, self._journal, repeat.bytes_held
+        took_us = 0 if clock_us is None else clock_us() - now_us
+        principal, broker_id, peer_address = connection.principal, connection.broker_id, connection.peer_address
+        if journal.is_heard or not self._has_records:
+            of_connection = connection_id, principal, broker_id, peer_address
+            journal.add_exchange(self._exchange_of(repeat, data[4:], *of_connection, now_us, took_us))
+            return response
+        number = next(journal.numbers)
+        record = size, repeat, data, connection_id, principal, broker_id, peer_address, now_us, took_us, number
+        journal.add_record(repeat.header[0], number, size, record)
+        return response
+
+    def _compare(self, data: bytes, now_us: int, compared: Compared) -> Repeat | None:
+        """Return the remembered request if it meets the same state, once its other effects have been recorded."""
         remembered = self._remembered.get(data[API_KEY])
         if remembered is None:
             return None
@@ -189,14 +264,6 @@ class Repeats:
             repeat is None
             or len(data) != repeat.size
             or not (data.startswith(repeat.head) and data.endswith(repeat.tail))
-        ):
-            return None
-        connection = self._connections.get(connection_id)
-        if (
-            connection is None
-            or connection.held_bytes
-            or connection.parked is not None
-            or connection.authentication is not None
             or self._stubs.is_armed
             or self._apis.get(repeat.header[0]) is not repeat.api
         ):
@@ -206,50 +273,28 @@ class Repeats:
             offset = _OFFSET.unpack_from(data, end)[0]
         if rule.state(controller, subject, offset) != repeat.state:
             return None
-        if connection.broker_id < 0:
-            connection.client_id, connection.broker_id = repeat.sender
         if rule.record is not None:
             rule.record(controller, subject, offset, now_us // 1_000)
-        correlation_id = data[CORRELATION_ID]
-        response = repeat.response_head + correlation_id + repeat.response_tail
-        responses = self._responses
-        took_us = 0 if responses.now_us is None else responses.now_us() - now_us
-        journal, ring = responses.journal, self._ring
-        principal, broker_id, peer_address = connection.principal, connection.broker_id, connection.peer_address
-        if ring is None or journal.is_heard:
-            of_connection = connection_id, principal, broker_id, peer_address
-            journal.add_exchange(self._exchange(repeat, correlation_id, offset, *of_connection, now_us, took_us, 0))
-            return response
-        number = journal.number(repeat.header[0])
-        if journal.enabled:
-            size = repeat.bytes_held
-            ring.add(
-                size,
-                (
-                    size,
-                    repeat,
-                    correlation_id,
-                    offset,
-                    connection_id,
-                    principal,
-                    broker_id,
-                    peer_address,
-                    now_us,
-                    took_us,
-                    number,
-                ),
-            )
-        return response
+        if compared is self._compared and rule.unchanged is not None and self._is_unchanged():
+            compared[data[AFTER_CORRELATION_ID]] = repeat, rule.unchanged(controller)[1]
+        return repeat
 
-    def _exchange(self, repeat: Repeat, correlation_id: bytes, offset: int, *connection_and_times: Any) -> Exchange:
-        """Return the exchange of which the ring kept what differs from the remembered one."""
-        *values, number = connection_and_times
-        api_key, api_version, client_id = repeat.header
-        header = (api_key, api_version, int.from_bytes(correlation_id, signed=True), client_id)
-        rule = repeat.api.repeats
-        written = _OFFSET.pack(offset) if rule is not None and rule.ignores_offset else b""
-        frame = repeat.head[4:] + correlation_id + repeat.key + written + repeat.tail
-        response = repeat.response_head + correlation_id + repeat.response_tail
-        exchange = self._responses.exchange_at_once(repeat.api, header, frame, response, *values)
-        self._responses.journal.identify(exchange, number)
+    def _recorded(self, repeat: Repeat, data: bytes, *of_connection_and_times: Any) -> Exchange:
+        """Return the exchange of a record of `PureRing`."""
+        *values, number = of_connection_and_times
+        exchange = self._exchange_of(repeat, data[4:], *values)
+        self._journal.identify(exchange, number)
         return exchange
+
+    def _restored(self, repeat: Repeat, correlation_id: bytes, offset: int, *of_connection_and_times: Any) -> Exchange:
+        """Return the exchange of which the accelerator's ring kept what differs from the remembered one."""
+        written = _OFFSET.pack(offset) if repeat.rule.ignores_offset else b""
+        data = repeat.head + correlation_id + repeat.key + written + repeat.tail
+        return self._recorded(repeat, data, *of_connection_and_times)
+
+    def _exchange_of(self, repeat: Repeat, frame: bytes, *of_connection_and_times: Any) -> Exchange:
+        api_key, api_version, client_id = repeat.header
+        correlation_id = frame[4:8]
+        header = (api_key, api_version, int.from_bytes(correlation_id, signed=True), client_id)
+        response = repeat.response_head + correlation_id + repeat.response_tail
+        return self._responses.exchange_at_once(repeat.api, header, frame, response, *of_connection_and_times)

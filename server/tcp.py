@@ -71,14 +71,18 @@ class TcpListener:
         from mockraft.server.epoll_server import EpollServer
 
         server = EpollServer(self.loop, bound, self.accept)
-        server.start(self._receiver(server) if codec_path.path == "speed" else None)
+        server.start(self._receiver(server))
         return server
 
     def _receiver(self, server: EpollServer) -> Callable[[], None]:
-        from mockraft.server.epoll_server import EpollTransport
+        if codec_path.path == "pure":
+            from mockraft.server.receiver import PureReceiver
+
+            return PureReceiver(server, self)
+        from mockraft.server.epoll_server import EpollServer, EpollTransport
         from mockraft_speed import _repeats
 
-        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport)}
+        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, EpollServer)}
         sources = self.clock.now_us, self.loop.time
         return _repeats.Receiver(server.epoll.fileno(), server.transports, self, self.faults, *sources, classes)
 
@@ -164,12 +168,17 @@ class TcpListener:
     def received(self, connection: TcpConnection, data: bytes) -> bytes | None:
         """Return the response to bytes that go the short way; pass others to the node, and send what it responds."""
         now_us = self.clock.now_us()
-        if not (self._is_performing or self.faults.heeds_requests):
+        if self.has_short_way:
             response = self.node.repeats.answer(connection.connection_id, data, now_us)
             if response is not None:  # nothing became due earlier
                 return response
         self.step(connection, data, now_us)
         return None
+
+    @property
+    def has_short_way(self) -> bool:
+        """True if requests that repeat may be answered at once now."""
+        return not (self._is_performing or self.faults.heeds_requests)
 
     def step(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
         """Pass bytes that do not go the short way to the node, and carry out its effects."""

@@ -18,9 +18,9 @@ class RepeatRule(NamedTuple):
     other effects. `ignores_offset`: requests may differ in the metadata offset, which follows a broker's id and epoch
     at the body's begin. It is `offset` then, else 0.
 
-    `unchanged(controller)`, if any, saves the accelerator these calls. While the first value that it returns is equal,
-    so is every state, and what `record` does with a subject and offset once more is to set the time of the subject in
-    the dictionary, if that has it. Without a dictionary `record` has to be called.
+    `unchanged(controller)`, if any, saves most of these calls. While the first value that it returns is equal, so is
+    every state, and what `record` does with a subject and offset once more is to set the time of the subject in the
+    dictionary, if that has it. Without a dictionary `record` has to be called, and changes no state.
     """
 
     handle: Callable[..., Any]

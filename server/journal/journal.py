@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange
@@ -128,11 +128,12 @@ class Journal:
             self.failures += 1
             self._notify_failure(exchange)
 
-    def number(self, api_key: int) -> int:
-        """Count an exchange that the caller adds to the ring, and return its id."""
+    def add_record(self, api_key: int, number: int, size: int, record: tuple[Any, ...]) -> None:
+        """Add an exchange that is made when it is read: see `PureRing`. Nobody hears of it."""
         self.exchanges_by_api[api_key] = self.exchanges_by_api.get(api_key, 0) + 1
-        self._last_id = number = next(self.numbers)
-        return number
+        self._last_id = number
+        if self.enabled:
+            self.ring.add(size, record)  # type: ignore[union-attr]
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Add a closed connection; `kind` is the reason without its numbers, to count by."""

@@ -44,18 +44,14 @@ class PureRing:
         """Add an entry behind its size, or the items of a record."""
         entries = self._entries
         entries.append(sized)
-        self.bytes_held = held = self.bytes_held + size
-        if held > self.bytes_max or len(entries) > self.entries_max:
-            self._drop()
-
-    def _drop(self) -> None:
-        entries = self._entries
-        while len(entries) > self.entries_max or (self.bytes_held > self.bytes_max and len(entries) > 1):
+        held = self.bytes_held + size
+        while len(entries) > self.entries_max or (held > self.bytes_max and len(entries) > 1):
             dropped = entries.popleft()
-            self.bytes_held -= dropped[0]
+            held -= dropped[0]
             self.dropped += 1
             if self._made:
                 self._made.pop(dropped[-1], None)
+        self.bytes_held = held
 
     def clear(self) -> None:
         """Remove all entries, and count anew."""

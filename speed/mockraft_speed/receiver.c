@@ -1,4 +1,4 @@
-/* `Receiver` is `EpollServer.serve` of `mockraft.server.epoll_server`, on Linux.
+/* `Receiver` is `PureReceiver` of `mockraft.server.receiver`, on Linux.
 
    It serves every socket that is ready: receives, has the bytes answered the short way, and sends. What does not go
    that way is left to the listener's `step`, and what is no plain reading to the transport's `ready`. The interpreter's
@@ -13,8 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { READ_BYTES = 65536, TURN_US = 1000 };
-
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -22,7 +20,7 @@ typedef struct {
     PyTypeObject *connection_type; /* TcpConnection: others see their bytes themselves */
     struct epoll_event *events;
     char *buffer;
-    int epoll_fd, room;
+    int epoll_fd, room, read_bytes, turn_us;
     PyObject *short_way; /* in a turn of it; NULL for none */
     bool is_looked_for;  /* the short way */
 } Receiver;
@@ -116,7 +114,7 @@ static bool step(Receiver *self, PyObject *connection, Py_ssize_t size, long lon
 /* Receive, and answer; false with an exception set. */
 static bool receive(Receiver *self, PyObject *transport, PyObject *connection, int fd, PyObject *active_at)
 {
-    ssize_t size = recv(fd, self->buffer, READ_BYTES, MSG_DONTWAIT);
+    ssize_t size = recv(fd, self->buffer, self->read_bytes, MSG_DONTWAIT);
     if (size < 0) return errno == EAGAIN || errno == EINTR || broke(self, transport, errno);
     if (size == 0) return end_short_way(self) && is_done(PyObject_CallMethodNoArgs(transport, received_end_name));
     Py_XSETREF(*slot_of(connection, &slots[ACTIVE_AT]), Py_NewRef(active_at));
@@ -188,7 +186,7 @@ static bool make_room(Receiver *self)
 static PyObject *receiver_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     Receiver *self = (Receiver *)callable;
-    long long until_ns = monotonic_ns() + 1000 * TURN_US;
+    long long until_ns = monotonic_ns() + 1000LL * self->turn_us;
     PyObject *active_at = PyObject_CallNoArgs(self->time);
     if (active_at == NULL) return NULL;
     bool is_served = true;
@@ -205,6 +203,17 @@ static PyObject *receiver_call(PyObject *callable, PyObject *const *args, size_t
     if (!end_short_way(self)) PyErr_Clear();
     PyErr_Restore(type, error, traceback);
     return NULL;
+}
+
+/* Return a positive number of a class; -1 with an exception set. */
+static int number_of(PyObject *classes, const char *class, const char *name)
+{
+    PyObject *found = PyDict_GetItemString(classes, class);
+    PyObject *number = found ? PyObject_GetAttrString(found, name) : NULL;
+    long value = number ? PyLong_AsLong(number) : -1;
+    Py_XDECREF(number);
+    if (!PyErr_Occurred() && (value <= 0 || value > INT_MAX)) PyErr_SetString(PyExc_TypeError, name);
+    return PyErr_Occurred() ? -1 : (int)value;
 }
 
 static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -225,9 +234,11 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     self->now_us = Py_NewRef(now_us);
     self->time = Py_NewRef(time);
     self->connection_type = (PyTypeObject *)Py_NewRef(PyDict_GetItemString(classes, "TcpConnection"));
-    if ((self->buffer = PyMem_Malloc(READ_BYTES)) == NULL) {
+    self->read_bytes = number_of(classes, "EpollServer", "READ_BYTES");
+    self->turn_us = self->read_bytes < 0 ? -1 : number_of(classes, "EpollServer", "TURN_US");
+    if (self->turn_us < 0 || (self->buffer = PyMem_Malloc(self->read_bytes)) == NULL) {
         Py_DECREF(self);
-        return PyErr_NoMemory();
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     return (PyObject *)self;
 }

@@ -191,7 +191,7 @@ static int proceed(ShortWay *self, PyObject *rule, PyObject *repeat, uint8_t api
     before->offset = offset;
     Py_XSETREF(before->repeat, proceeds > 0 ? Py_NewRef(repeat) : NULL);
     if (proceeds > 0 && has_record) {
-        unchanged->turn = self->turn - 1; /* recording may change what other states depend on */
+        if (unchanged->contacts != NULL) unchanged->turn = self->turn - 1; /* it may change what states depend on */
         if (!record(self, rule, subject, number, now_us)) proceeds = -1;
     }
     Py_XDECREF(number);

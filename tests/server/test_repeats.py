@@ -210,7 +210,11 @@ def both(request: pytest.FixtureRequest, make_rig: Make, make_controller: Callab
     config = ControllerConfig(metadata_version=BEFORE_CORDONING)
     rigs = [make_rig(*OFFERED.values(), controller=make_controller(config)) for _ in range(2)]
     repeats = rigs[0].node.repeats
-    short = repeats._answer if request.param == "pure" else repeats.answer
+
+    def in_python(connection_id: int, data: bytes, now_us: int) -> bytes | None:
+        return repeats.answer_in_turn(connection_id, data, now_us, repeats.begin())
+
+    short = in_python if request.param == "pure" else repeats.answer
     return [Node(rigs[0], short), Node(rigs[1], lambda *_: None)]
 
 
@@ -289,6 +293,21 @@ def test_every_version_takes_the_short_way_from_the_second_heartbeat_on(both: li
     assert isinstance(newest, Exchange)
     assert (newest.request.current_metadata_offset, newest.client_id, newest.api_version) == (1002, "1", 2)
     assert newest.response.is_fenced is False
+
+
+def test_each_heartbeat_is_a_contact_also_of_a_session_that_was_forgotten(both: list[Node]) -> None:
+    short, _ = both
+    heartbeat = unfenced(short)
+    sessions = short.rig.controller.sessions
+    frame, session = short.rig.frame(heartbeat, 2, "1"), (1, heartbeat.broker_epoch)
+    for _ in range(5):
+        short.rig.now_ms += 1
+        short.receive(short.connections[0], frame)
+        assert sessions.last_contact_ms(*session) == short.rig.now_ms
+    far_ms = short.rig.now_ms + 2 * sessions.session_timeout_ms
+    assert sessions.pop_expired(far_ms) == session
+    short.receive(short.connections[0], frame)
+    assert (short.short_answers, sessions.pop_expired(far_ms)) == (5, session)
 
 
 def remembered(node: Node) -> int:
