@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,11 @@ class Options:
     runs: int = option(50, min=1, help="Maximum number of schedules to try.")
     seed: int = option(1, min=0, help="Seed of the first schedule; the next ones count up.")
     disturbances: int = option(4, min=1, max=50, help="Maximum number of disturbances in a schedule.")
+    kinds: str | None = option(
+        None,
+        metavar="A,B",
+        help="Only disturbances of these kinds: late answer, late request, lost request, lost answer, standby, fenced.",
+    )
     repeats: int = option(5, min=1, help="Number of runs with the smallest failing schedule.")
     timeout_s: float = option(60, min=0.1, help="Seconds after which a run counts as failed, and is killed.")
     brokers: int = option(0, min=0, help="Simulated brokers of the controller.")
@@ -131,9 +137,12 @@ def _write_output(options: Options, outcome: Outcome) -> None:
 
 def _search(options: Options, subject: Subject, folder: Path) -> bool:
     from mockraft.lab import trial
-    from mockraft.lab.schedule import stub_file
+    from mockraft.lab.schedule import KINDS, draw, stub_file
     from mockraft.lab.search import FailsUndisturbedError, find, undisturbed
 
+    kinds = [each.strip() for each in options.kinds.split(",")] if options.kinds else [*KINDS]
+    if unknown := [each for each in kinds if each not in KINDS]:
+        raise ValueError(f"--kinds: there is no {unknown[0]!r}; there are {', '.join(KINDS)}")
     numbers = count()
 
     def one(schedule: Schedule) -> Outcome:
@@ -143,18 +152,12 @@ def _search(options: Options, subject: Subject, folder: Path) -> bool:
         seen = undisturbed(one)
     except FailsUndisturbedError as error:
         end("lab", f"{error}\n{error.outcome.output}", ExitCode.FAILED)
+    drawn = partial(draw, seen=seen, disturbances_max=options.disturbances, brokers=options.brokers, kinds=kinds)
+    drawn(options.seed)  # ValueError if there is nothing to disturb
     typer.echo(f"undisturbed: passed, with {sum(seen.values())} requests of {len(seen)} kinds to disturb")
     seeds = range(options.seed, options.seed + options.runs)
     with _progress(len(seeds)) as on_trial:
-        found = find(
-            one,
-            seen,
-            seeds,
-            disturbances_max=options.disturbances,
-            brokers=options.brokers,
-            repeats=options.repeats,
-            on_trial=on_trial,
-        )
+        found = find(one, drawn, seeds, repeats=options.repeats, on_trial=on_trial)
     if found is None:
         typer.echo(f"passed under {len(seeds)} schedules, seeds {seeds[0]} to {seeds[-1]}, {next(numbers)} runs")
         return False

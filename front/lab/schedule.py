@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -94,7 +94,9 @@ def observed(requests: Iterable[Mapping[str, Json]]) -> Observed:
     return Counter(Sender(str(each["api"]), each["brokerId"]) for each in requests)  # type: ignore[arg-type]
 
 
-def draw(seed: int, seen: Observed, disturbances_max: int, brokers: int = 0) -> Schedule:
+def draw(
+    seed: int, seen: Observed, disturbances_max: int, brokers: int = 0, kinds: Collection[str] = KINDS.keys()
+) -> Schedule:
     """Return the schedule of a seed; the same arguments give the same one. ValueError if there is nothing to disturb.
 
     Brokers up to the number `brokers` are simulated: half of the disturbances are of other requests, if there are any.
@@ -102,7 +104,9 @@ def draw(seed: int, seen: Observed, disturbances_max: int, brokers: int = 0) -> 
     if not seen:
         raise ValueError("no request reached the controller, so there is nothing to disturb")
     rng = random.Random(f"lab/{seed}")
-    senders = sorted(seen, key=lambda each: (each.api, each.broker_id or 0))
+    senders = sorted((each for each in seen if _fitting(each, kinds)), key=lambda each: (each.api, each.broker_id or 0))
+    if not senders:
+        raise ValueError(f"no request that reached the controller can be disturbed by {', '.join(kinds)}")
     simulated = range(1, brokers + 1)
     groups = [
         group
@@ -112,7 +116,7 @@ def draw(seed: int, seen: Observed, disturbances_max: int, brokers: int = 0) -> 
         )
         if group
     ]
-    drawn = [_one(rng, rng.choice(rng.choice(groups)), seen) for _ in range(rng.randint(1, disturbances_max))]
+    drawn = [_one(rng, rng.choice(rng.choice(groups)), seen, kinds) for _ in range(rng.randint(1, disturbances_max))]
     # Two stubs for the same request would hide each other.
     return tuple({(each.sender, each.number): each for each in drawn}.values())
 
@@ -130,13 +134,16 @@ def stub_file(schedule: Schedule) -> Tree:
     return {"stubs": [each.to_stub(f"lab-{index}") for index, each in enumerate(schedule, 1)]}
 
 
-def _one(rng: random.Random, sender: Sender, seen: Observed) -> Disturbance:
-    kinds = [
+def _fitting(sender: Sender, kinds: Collection[str]) -> list[str]:
+    return [
         name
-        for name, kind in KINDS.items()
-        if kind.api in (None, sender.api) and not (name == "standby" and sender.api in NOT_REFUSED)
+        for name in kinds
+        if KINDS[name].api in (None, sender.api) and not (name == "standby" and sender.api in NOT_REFUSED)
     ]
-    kind = rng.choice(kinds)
+
+
+def _one(rng: random.Random, sender: Sender, seen: Observed, kinds: Collection[str]) -> Disturbance:
+    kind = rng.choice(_fitting(sender, kinds))
     later = rng.random() < LATER_SHARE
     number = seen[sender] + rng.randint(1, LATER_REQUESTS) if later else rng.randint(1, seen[sender])
     return Disturbance(kind, sender, number, rng.choice(DELAYS_MS) if KINDS[kind].is_delay else 0)

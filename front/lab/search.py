@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mockraft.lab.schedule import Disturbance, Observed, Schedule, draw, observed, simpler
+from mockraft.lab.schedule import Disturbance, Observed, Schedule, observed, simpler
 from mockraft.lab.trial import Outcome
 
 Trial = Callable[[Schedule], Outcome]
@@ -36,28 +36,24 @@ class Found:
 
 
 def undisturbed(trial: Trial) -> Observed:
-    """Return the requests to disturb. FailsUndisturbedError; ValueError if there are none."""
+    """Return the requests to disturb. FailsUndisturbedError."""
     outcome = trial(())
     if outcome.failed:
         raise FailsUndisturbedError(outcome)
-    seen = observed(outcome.requests)
-    draw(0, seen, 1)  # raises ValueError if there is nothing to disturb
-    return seen
+    return observed(outcome.requests)
 
 
 def find(
     trial: Trial,
-    seen: Observed,
+    schedule_of: Callable[[int], Schedule],
     seeds: Iterable[int],
     *,
-    disturbances_max: int,
-    brokers: int,
     repeats: int,
     on_trial: Callable[[int, Outcome], None] = lambda seed, outcome: None,
 ) -> Found | None:
     """Return the first failing schedule, made smaller; None if the command passes under all seeds."""
     for seed in seeds:
-        drawn = draw(seed, seen, disturbances_max, brokers)
+        drawn = schedule_of(seed)
         outcome = trial(drawn)
         on_trial(seed, outcome)
         if outcome.failed:
@@ -72,7 +68,8 @@ def shrink(trial: Trial, schedule: Schedule, outcome: Outcome) -> tuple[Schedule
     """Return a part of a failing schedule from which nothing can be taken away, and the outcome of its last failure.
 
     Each disturbance is left out, and then each delay is halved, for as long as the command still fails. What could not
-    be left out is tried again after another was: it may have mattered only beside that.
+    be left out is tried again after another was: it may have mattered only beside that. A half delay must fail twice:
+    near the limit of what matters, a command fails now and then.
     """
     kept: set[Disturbance] = set()
     while len(schedule) > 1 and (rest := [each for each in schedule if each not in kept]):
@@ -84,7 +81,7 @@ def shrink(trial: Trial, schedule: Schedule, outcome: Outcome) -> tuple[Schedule
     for index, each in enumerate(schedule):
         while (shorter := simpler(each)) is not None:
             changed = (*schedule[:index], shorter, *schedule[index + 1 :])
-            if not (found := trial(changed)).failed:
+            if not (trial(changed).failed and (found := trial(changed)).failed):
                 break
             schedule, outcome, each = changed, found, shorter
     return schedule, outcome

@@ -42,7 +42,7 @@ def _state(controller: Controller, subject: tuple[int, int], offset: int) -> tup
     broker_id = subject[0]
     registration = controller.image.cluster.brokers.get(broker_id)
     state = controller.heartbeats.brokers.get(broker_id)
-    if registration is None or state is None:
+    if registration is None or state is None or controller.fenced_in_steps == broker_id:
         return None
     is_caught_up = offset >= registration.registration_offset
     return registration, state.fenced, state.shutdown_offset, is_caught_up, controller.epoch, controller.pending_offset
@@ -60,9 +60,14 @@ def _record(controller: Controller, subject: tuple[int, int], offset: int, now_m
 
 
 def _unchanged(controller: Controller) -> tuple[object, dict[tuple[int, int], int]]:
-    """Return what changes with every record, leadership, shutdown and offset, and the times of contact."""
+    """Return what changes with every record, leadership, shutdown, offset and fencing, and the times of contact."""
     ends = controller.log.end_offset, controller.applied_offset, controller.pending_offset
-    return (*ends, controller.epoch, controller.heartbeats.changes), controller.sessions.contacts_ms
+    return (
+        *ends,
+        controller.fenced_in_steps,
+        controller.epoch,
+        controller.heartbeats.changes,
+    ), controller.sessions.contacts_ms
 
 
 API = Api(

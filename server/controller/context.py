@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import random
-    from collections import deque
 
     from mockraft.releases import Release
     from mockraft.server.config import ControllerConfig
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
     from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.controller.log.metadata_log import MetadataLog
-    from mockraft.server.controller.result import ControllerResult, Steps
+    from mockraft.server.controller.result import ControllerResult
     from mockraft.server.controller.topics.placement import UsableRacks
 
 T = TypeVar("T")
@@ -37,7 +36,10 @@ class ControllerContext(Protocol):
     usable_racks: UsableRacks
     rng: random.Random
     incarnation_id: bytes
-    steps: deque[Steps]
+
+    @property
+    def fenced_in_steps(self) -> int | None:
+        """Id of the broker that is being fenced in steps, if there is one."""
 
     @property
     def release(self) -> Release:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -89,8 +88,8 @@ class Controller:
         self.raft_failure: str | None = None
         self.tick_failure: str | None = None
         self.usable_racks = UsableRacks()
-        self.steps: deque[Steps] = deque()
-        """Changes that are being made in steps, one after the other: each tick makes one step."""
+        self.steps: Steps | None = None
+        """The fencing that is being made in steps: each tick makes one step."""
         self._snapshot: Generator[None, None, object] | None = None
         """The rest of a snapshot that is being written: each tick does a part, for which requests wait."""
         self.static_configs = static_configs(config)
@@ -134,7 +133,7 @@ class Controller:
         _log.warning("no longer active in epoch %d", self.epoch)
         self.epoch = STANDBY
         self.pending_offset = 0
-        self.steps.clear()
+        self.steps = None
         self._load()
 
     def committed(self, now_ms: int) -> None:
@@ -160,7 +159,7 @@ class Controller:
         records = result.records
         if result.rest is not None:
             result.rest.reason = result.reason
-            self.steps.append(result.rest)
+            self.steps = result.rest
         if not records:
             return result.response
         if result.atomic:
@@ -215,14 +214,19 @@ class Controller:
         else:
             self._continue_snapshot()
 
+    @property
+    def fenced_in_steps(self) -> int | None:
+        """Id of the broker that is being fenced in steps, if there is one."""
+        return None if self.steps is None else self.steps.broker_id
+
     def continue_steps(self, now_ms: int) -> None:
-        """Make the next step of the first change that is made in steps, if there is one."""
-        if not self.steps:
+        """Make the next step of the fencing that is made in steps, if there is one."""
+        steps = self.steps
+        if steps is None:
             return
-        steps = self.steps[0]
         steps.waiting = steps.waiting or next(steps.records, None)
         if steps.waiting is None:
-            self.steps.popleft()
+            self.steps = None
             return
         (records, is_last), end_offset = steps.waiting, self.log.end_offset
         try:
@@ -231,12 +235,12 @@ class Controller:
             if self.log.end_offset != end_offset or not records:
                 steps.waiting = None
         if is_last:
-            self.steps.popleft()
+            self.steps = None
             _log.info("%s: all partitions (records up to offset %d)", steps.reason, self.log.end_offset - 1)
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
-        if self._snapshot is not None or self.steps or self.log.snapshot_due(now_ms):
+        if self._snapshot is not None or self.steps is not None or self.log.snapshot_due(now_ms):
             return now_ms
         if self.epoch == STANDBY:
             return NEVER_MS

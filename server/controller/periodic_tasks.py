@@ -25,7 +25,7 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
             "fence stale brokers",
             max(1, config.session_timeout_ms // _STALE_CHECKS_PER_SESSION),
             fence_one_stale_broker,
-            is_unfinished=lambda controller: bool(controller.steps),
+            is_unfinished=lambda controller: controller.fenced_in_steps is not None,
         ),
     ]
     if config.metadata_max_idle_interval_ms > 0:

@@ -15,13 +15,14 @@ RECORDS_PER_BATCH_MAX = 10_000
 
 @dataclass(slots=True)
 class Steps:
-    """The rest of a change of many partitions, between whose steps other requests are answered.
+    """The rest of the fencing of a broker of many partitions, between whose steps other requests are answered.
 
     Kafka makes such a change in one turn, but not atomically either: it writes batches of 10,000 records. Each element
     of `records` is one step, generated from the state of its time, and whether it is the last. It ends without a last
-    one if the change is no longer wanted.
+    one if the change is no longer wanted. A heartbeat of the broker itself waits for all steps.
     """
 
+    broker_id: int
     records: Iterator[tuple[list[RecordAt], bool]]
     reason: str = ""
     waiting: tuple[list[RecordAt], bool] | None = None

@@ -145,7 +145,7 @@ class State:
         def expire(controller: Controller, now_ms: int) -> None:
             found = self._registration(controller, broker_id)
             controller.sessions.expire(broker_id, found.broker_epoch)
-            while bool(controller.steps) or controller.commit(fence_one_stale_broker(controller, now_ms), now_ms):
+            while controller.steps is not None or controller.commit(fence_one_stale_broker(controller, now_ms), now_ms):
                 controller.continue_steps(now_ms)
 
         self._do(expire)

@@ -49,9 +49,17 @@ def test_half_of_the_disturbances_are_of_others_than_simulated_brokers() -> None
     assert 0.4 < share < 0.6
 
 
+def test_only_the_wanted_kinds_are_drawn_and_for_the_requests_that_have_them() -> None:
+    every = [each for seed in range(100) for each in draw(seed, SEEN, 4, kinds=["standby", "fenced"])]
+    assert {each.kind for each in every} == {"standby", "fenced"}
+    assert {each.sender.api for each in every} == {"BrokerHeartbeat", "CreateTopics"}
+
+
 def test_nothing_to_disturb_is_an_error() -> None:
     with pytest.raises(ValueError, match="no request reached the controller"):
         draw(1, {}, 4)
+    with pytest.raises(ValueError, match="can be disturbed by fenced"):
+        draw(1, {Sender("CreateTopics", None): 1}, 4, kinds=["fenced"])
 
 
 def test_requests_are_counted_by_sender() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from mockraft.lab.schedule import Disturbance, Schedule, Sender
+from mockraft.lab.schedule import Disturbance, Schedule, Sender, draw
 from mockraft.lab.search import FailsUndisturbedError, find, shrink, undisturbed
 from mockraft.lab.trial import Outcome
 from mockraft.wire.json_form import Tree
@@ -50,10 +50,8 @@ def test_finds_the_first_failing_seed_and_repeats_its_schedule() -> None:
     seen = undisturbed(trial)
     found = find(
         trial,
-        seen,
+        lambda seed: draw(seed, seen, 3),
         range(1, 100),
-        disturbances_max=3,
-        brokers=0,
         repeats=4,
         on_trial=lambda seed, outcome: tried.append(seed),
     )
@@ -67,7 +65,7 @@ def test_finds_the_first_failing_seed_and_repeats_its_schedule() -> None:
 def test_schedule_that_fails_now_and_then_is_reported_with_how_often() -> None:
     outcomes = iter([1, 0, 1, 0, 0])
     trial = lambda schedule: Outcome(next(outcomes), 0.0, "", REQUESTS)  # noqa: E731
-    found = find(trial, {SENDER: 1}, [1], disturbances_max=1, brokers=0, repeats=3)
+    found = find(trial, lambda seed: draw(seed, {SENDER: 1}, 1), [1], repeats=3)
     assert found is not None
     assert found.outcome.failed
     assert found.failures < found.repeats
@@ -75,7 +73,7 @@ def test_schedule_that_fails_now_and_then_is_reported_with_how_often() -> None:
 
 def test_command_that_passes_under_every_schedule_is_none() -> None:
     trial = command(lambda schedule: False)
-    assert find(trial, {SENDER: 1}, range(20), disturbances_max=4, brokers=0, repeats=1) is None
+    assert find(trial, lambda seed: draw(seed, {SENDER: 1}, 4), range(20), repeats=1) is None
 
 
 def test_command_that_fails_undisturbed_is_an_error() -> None:

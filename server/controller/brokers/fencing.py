@@ -52,7 +52,7 @@ class Fencing:
     def in_steps(self) -> tuple[list[RecordAt], Steps | None]:
         """Return all records, or, if there are many partitions, those of the first step and the other steps.
 
-        These end early if the broker's registration is replaced between two of them.
+        These end early if the broker is registered anew, or fenced by something else, between two of them.
         """
         places = self.isr.now()
         step = list(islice(places, PARTITIONS_AT_ONCE))
@@ -61,7 +61,7 @@ class Fencing:
         if not following:
             return [*records, self.fenced], None
         epoch = self.controller.image.cluster.brokers[self.broker_id].broker_epoch
-        return records, Steps(self._rest(epoch, step, records, chain(following, places)))
+        return records, Steps(self.broker_id, self._rest(epoch, step, records, chain(following, places)))
 
     def _rest(
         self, epoch: int, step: list[TopicPartition], records: list[RecordAt], places: Iterator[TopicPartition]
@@ -75,7 +75,7 @@ class Fencing:
             unchanged.add_all(set(step) - left)
             step = list(islice(places, PARTITIONS_AT_ONCE))
             registration = self.controller.image.cluster.brokers.get(self.broker_id)
-            if registration is None or registration.broker_epoch != epoch:
+            if registration is None or registration.broker_epoch != epoch or registration.fenced:
                 return
             records = self._leave(place for place in step if topics.partition(*place) is not None)
             if step:

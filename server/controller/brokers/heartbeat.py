@@ -32,6 +32,8 @@ class HeartbeatReply(NamedTuple):
 
 def receive_heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int) -> HeartbeatReply:
     """Process one heartbeat. ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered."""
+    while controller.fenced_in_steps == request.broker_id:  # as in Kafka, which fences in one turn, before this one
+        controller.continue_steps(now_ms)
     controller.sessions.touch(request.broker_id, request.broker_epoch, now_ms)
     reply = controller.commit(heartbeat(controller, request), now_ms)
     if reply.state is BrokerState.CONTROLLED_SHUTDOWN:
@@ -82,7 +84,7 @@ def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> Cont
 
     One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed.
     """
-    session = None if controller.steps else controller.sessions.pop_expired(now_ms)
+    session = None if controller.fenced_in_steps is not None else controller.sessions.pop_expired(now_ms)
     if session is None:
         return ControllerResult([], False)
     broker_id = session.broker_id

@@ -11,6 +11,7 @@ from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
 from mockraft.server.controller.image import TopicPartition
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -113,6 +114,25 @@ def test_a_broker_that_is_unregistered_between_two_steps_is_not_fenced(
     cluster.controller.tick(cluster.now_ms)
     assert not cluster.controller.steps
     assert cluster.log.end_offset == end_offset
+
+
+@pytest.mark.parametrize("replicas", [[1, 2], [1]])
+def test_a_heartbeat_between_two_steps_comes_after_the_whole_fencing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, replicas: list[int]
+) -> None:
+    monkeypatch.setattr(fencing, "PARTITIONS_AT_ONCE", 2)
+    cluster.start(1, 2)
+    topic_id = cluster.create_topic("t", *[replicas] * 7)
+    lose(cluster, 1)
+    assert cluster.controller.fenced_in_steps == 1
+    assert not cluster.heartbeat(1).is_fenced
+    cluster.controller.tick(cluster.now_ms)
+    assert not cluster.broker(1).fenced
+    assert {cluster.partition(topic_id, index).leader for index in range(7)} == {replicas[-1]}
+    changes = [
+        record for _, (record, _) in cluster.log.records(0) if isinstance(record, BrokerRegistrationChangeRecord)
+    ]
+    assert [(each.broker_id, each.fenced) for each in changes][-2:] == [(1, 1), (1, -1)]
 
 
 def test_partitions_without_another_replica_are_visited_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
