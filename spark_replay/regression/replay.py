@@ -20,6 +20,7 @@ from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
+from mockraft.spark_replay.regression.virtual_clock import VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
@@ -138,15 +139,18 @@ async def replay_steps(
     options: Options,
     on_outcome: Callable[[Outcome], None],
     known: Survey | None = None,
+    admin: str | None = None,
 ) -> Renaming:
     """Replay a session of any length: every call of `source` iterates over it from the start.
+
+    `admin` is the URL of a controller's admin API, to skip with its virtual clock the time that a broker is away.
 
     Raises DisconnectedError if nothing listens at host and port, and ValueError for an unknown order.
     """
     if options.order not in ORDERS:
         raise ValueError(f"there is no order {options.order!r}; there are {', '.join(ORDERS)}")
     known = known or survey(source(), options.kept)
-    run = _Run(known, host, port, options, on_outcome)
+    run = _Run(known, host, port, options, on_outcome, None if admin is None else VirtualClock(admin))
     await run.begin()
     try:
         for step in steps(source(), known):
@@ -164,7 +168,13 @@ class _Run:
     """The state of a running replay."""
 
     def __init__(
-        self, known: Survey, host: str, port: int, options: Options, on_outcome: Callable[[Outcome], None]
+        self,
+        known: Survey,
+        host: str,
+        port: int,
+        options: Options,
+        on_outcome: Callable[[Outcome], None],
+        clock: VirtualClock | None,
     ) -> None:
         self.known = known
         self.host = host
@@ -183,9 +193,12 @@ class _Run:
         # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
         self._paced_from: dict[int, float] = {}
         self._began_s = 0.0
+        self._clock = clock
 
     async def begin(self) -> None:
         """Request the live cluster id, since not every response that needs it contains it."""
+        if self._clock is not None:
+            self._start(self._clock.run())
         wait_ms = self.options.answer_timeout_ms
         connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)
         try:
@@ -255,11 +268,9 @@ class _Run:
         del self._queues[connection]
 
     async def _send(self, step: Step) -> None:
-        loop = asyncio.get_running_loop()
-        if (due_s := self._due_s(step, loop.time())) is not None:
-            await asyncio.sleep(max(0.0, due_s - loop.time()))
         translation = self.translation
         try:
+            await self._wait_until_due(step)
             request = translation.request(step, may_wait=self.speed is not None)
             for _ in range(READINGS_MAX):
                 if not translation.renaming.missing & self._topics_to_come:
@@ -275,6 +286,15 @@ class _Run:
         self._start(self._exchange(step, request, connection))
         # Let the task write its request before anything else is sent.
         await asyncio.sleep(0)
+
+    async def _wait_until_due(self, step: Step) -> None:
+        now_s = asyncio.get_running_loop().time() if self._clock is None else self._clock.now_s()
+        if (due_s := self._due_s(step, now_s)) is None:
+            return
+        if self._clock is None:
+            await asyncio.sleep(max(0.0, due_s - now_s))
+        else:
+            await self._clock.skip_to(due_s)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -96,8 +96,8 @@ def replayed(
                 found.write(batch_of(rows))
                 rows.clear()
 
-        with run.target.open(known) as (host, port):
-            asyncio.run(replay_steps(source, host, port, run.options, keep, known))
+        with run.target.open(known, run.options.order) as (host, port, admin):
+            asyncio.run(replay_steps(source, host, port, run.options, keep, known, admin))
         if rows:
             found.write(batch_of(rows))
         found.written()

@@ -14,19 +14,28 @@ import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from mockraft.spark_replay.endpoints import Endpoint as Address
-from mockraft.spark_replay.regression.send_order import Survey
+from mockraft.spark_replay.regression.send_order import CAUSAL, Survey
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
 WHEEL = ".whl"
-_READY = re.compile(r"^mockraft ready bootstrap=(\S+):(\d+)", re.MULTILINE)
+_READY = re.compile(r"^mockraft ready bootstrap=(\S+):(\d+)(?:.* admin=(\S+))?", re.MULTILINE)
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
 
 
 class TargetError(RuntimeError):
     """Raised if a target cannot be started or installed. The message is for users."""
+
+
+class Opened(NamedTuple):
+    """Where a session's requests go; `admin` is the URL of the admin API if the controller's clock is virtual."""
+
+    host: str
+    port: int
+    admin: str | None = None
 
 
 class Endpoint(Address):
@@ -40,9 +49,9 @@ class Endpoint(Address):
         return str(self)
 
     @contextmanager
-    def open(self, known: Survey) -> Iterator[tuple[str, int]]:
+    def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Yield the same address for every session."""
-        yield self
+        yield Opened(self.host, self.port)
 
 
 class FreshProcess:
@@ -66,7 +75,7 @@ class FreshProcess:
         return Path(self.version).name if self.version.endswith(WHEEL) else f"mockraft=={self.version}"
 
     @contextmanager
-    def open(self, known: Survey) -> Iterator[tuple[str, int]]:
+    def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Start the process, and stop it when the session is over."""
         command = [*self.command]
         if self.version is not None:
@@ -77,28 +86,37 @@ class FreshProcess:
             command += ["--release", known.release]
         if known.metadata_version is not None:
             command += ["--metadata-version", str(known.metadata_version)]
+        skips = bool(known.absences) and order == CAUSAL and self._has_admin()
+        if skips:
+            command += ["--virtual-clock", "--admin-port", "0"]
         with tempfile.TemporaryFile() as log:
             try:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             except OSError as error:
                 raise TargetError(f"cannot start {command[0]}: {error.strerror}") from None
             try:
-                yield _wait_until_ready(process, log.fileno(), command)
+                opened = _wait_until_ready(process, log.fileno(), command)
+                yield opened if skips else opened._replace(admin=None)
             finally:
                 _end(process)
+
+    def _has_admin(self) -> bool:
+        """Return True if it is known to have the extra `admin`: it is this mockraft."""
+        ours = self.version is None and self.command[:3] == (sys.executable, "-m", "mockraft")
+        return ours and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))
 
 
 Target = Endpoint | FreshProcess
 """A target of replayed requests; pickled to Spark's workers, so made of plain values."""
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> tuple[str, int]:
+def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> Opened:
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while True:
         is_over = process.poll() is not None or time.monotonic() > deadline_s
         output = os.pread(log, 1 << 16, 0).decode(errors="replace")
         if (ready := _READY.search(output)) is not None:
-            return ready[1], int(ready[2])
+            return Opened(ready[1], int(ready[2]), ready[3])
         if is_over:
             last = (output.strip().splitlines() or ["no output"])[-1]
             raise TargetError(f"{' '.join(command)} did not become ready: {last}")

@@ -1,5 +1,6 @@
 """Captures of mockraft replayed to another mockraft, session by session: each granted once, ids translated."""
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -22,11 +24,12 @@ from mockraft.spark_replay.regression.coordinator import AlreadySentError, Repla
 from mockraft.spark_replay.regression.diff import CHANGED, Difference
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
-from mockraft.spark_replay.regression.send_order import PACED, Step, steps, survey
+from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, Step, steps, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.regression.summary import NO_ANSWER, report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
+from mockraft.spark_replay.regression.virtual_clock import VirtualClock
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
@@ -229,6 +232,36 @@ def test_a_fresh_process_is_as_the_captured_controller_was(exchanges: list[Captu
     assert known.metadata_version > 20
     assert known.release == DEFAULT
     assert Counter(known.cluster_ids).total() > 2
+
+
+def test_new_process_skips_the_time_that_brokers_are_away() -> None:
+    captured = read_exchanges(CAPTURE, {19093})
+    with FreshProcess(SERVE).open(survey(captured), CAUSAL) as opened:
+
+        def now_ms() -> int:
+            with urlopen(f"{opened.admin}/v1/clock") as answer:
+                return int(json.load(answer)["nowMs"])
+
+        async def skip() -> None:
+            clock = VirtualClock(str(opened.admin))
+            await clock.skip_to(clock.now_s() + 10)
+            await clock.skip_to(clock.now_s() - 1)
+
+        before_ms = now_ms()
+        asyncio.run(skip())
+        assert now_ms() >= before_ms + 10_000
+    with pytest.raises(DisconnectedError, match="cannot be moved"):
+        asyncio.run(skip())
+    results, diffs = replayed(captured, Run("r", FreshProcess(SERVE)))
+    different = {str(row["path"]).rpartition(".")[2] for row in counted(diffs)}
+    assert different == {"errorCode", "highWatermark"}  # as with real time: docs/evidence/replayed-capture.md
+    assert results["equal"].to_pylist().count(False) == 2
+
+
+@pytest.mark.parametrize(("order", "command"), [(PACED, SERVE), (CAUSAL, (SERVE[0], "-u", *SERVE[1:]))])
+def test_time_is_not_skipped_when_paced_or_by_another_mockraft(order: str, command: tuple[str, ...]) -> None:
+    with FreshProcess(command).open(survey(read_exchanges(CAPTURE, {19093})), order) as opened:
+        assert opened.admin is None
 
 
 def test_failed_target_is_an_error_with_its_output(exchanges: list[Captured]) -> None:
