@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from os import PathLike, fspath
 
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import at_least_one
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.schemas import FRAMES
@@ -36,7 +38,7 @@ def read_frames(
     which their partners were found. Without any frame there is one batch without rows.
 
     Args:
-        paths: pcap or pcapng files, local or in an object store (`s3://…`).
+        paths: pcap or pcapng files, folders or globs of them, local or in an object store (`s3://…`).
         ports: the servers'. Without any, a connection is Kafka if its client's first bytes are a plausible request.
         chunk_bytes: bytes of a file processed at once; the frames do not depend on it.
         frame_bytes_max: longest frame; a larger length is an error in the stream.
@@ -50,7 +52,8 @@ def read_frames(
 
     Raises formats.CaptureError, with file and offset.
     """
-    files = [fspath(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
+    given = [paths] if isinstance(paths, str | PathLike) else paths
+    files = [file for path in given for file in _files_of(fspath(path))]
     if len(files) > 1:
         files.sort(key=_first_time_ns)
     reassembler = Reassembler(frame_bytes_max, gap_policy, snaplen_policy)
@@ -71,6 +74,13 @@ def read_frames(
         _take_events(reassembler, conn_events)
 
     yield from at_least_one(batches(), FRAMES)
+
+
+def _files_of(path: str) -> list[str]:
+    """Return the captures at a path; itself if there are none, so that opening it raises the error."""
+    with suppress(NoCaptureError):
+        return [file.path for file in capture_files(path)] or [path]
+    return [path]
 
 
 def _first_time_ns(file: str) -> int:

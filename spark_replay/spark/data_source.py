@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from mockraft.spark_replay.spark.capture_paths import captures, loaded_paths
+from mockraft.spark_replay.capture_paths import captures, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan_tasks, read_splits
 from mockraft.spark_replay.storage.listing import StoredFile

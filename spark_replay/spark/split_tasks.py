@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
+from mockraft.spark_replay.capture_paths import NoCaptureError, captures
 from mockraft.spark_replay.formats import CaptureError
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, captures
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import OPEN_BYTES, SplitTask, plan_tasks, read_splits

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_files
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import plan_tasks, read_splits
 from mockraft.spark_replay.storage import Location

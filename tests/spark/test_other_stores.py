@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from mockraft.kafka.jars import made_once
 from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.capture_paths import capture_paths
 from mockraft.spark_replay.formats import plan_splits, read_segments
-from mockraft.spark_replay.spark.capture_paths import capture_paths
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.listing import find_files
 from mockraft.spark_replay.storage.locations import _file_system

@@ -8,8 +8,8 @@ from shutil import copyfile
 from typing import Any
 
 import pytest
+from mockraft.spark_replay.capture_paths import NoCaptureError
 from mockraft.spark_replay.schemas import MESSAGES
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError
 from mockraft.spark_replay.spark.options import SourceOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.needs_pyspark("4.2")]

@@ -85,8 +85,8 @@ def test_runs_in_files_give_each_task_its_connections_in_order(
     tmp_path: Path, controller_capture: str, brokers_capture: str, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
 ) -> None:
     from mockraft.spark_replay import read_frames
+    from mockraft.spark_replay.capture_paths import captures
     from mockraft.spark_replay.spark import run_exchange
-    from mockraft.spark_replay.spark.capture_paths import captures
     from mockraft.spark_replay.spark.options import SourceOptions
     from mockraft.spark_replay.spark.partition_reading import plan_tasks
     from mockraft.spark_replay.spark.split_tasks import packed_splits

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.spark_replay.capture_paths import captures
 from mockraft.spark_replay.formats import Split, plan_splits
 from mockraft.spark_replay.spark import partition_reading
-from mockraft.spark_replay.spark.capture_paths import captures
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import TASKS_MIN, SplitTask, plan_tasks
 from mockraft.spark_replay.storage.listing import StoredFile

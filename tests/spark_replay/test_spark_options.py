@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from mockraft.spark_replay import schemas
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths, loaded_paths
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import UnsortedRunsError, checked_order
 from mockraft.wire import codec_path

@@ -58,7 +58,7 @@ class SparkOptions:
 
     def files(self) -> list[str]:
         """Return the files of --captures. Raises BadParameter if there are none."""
-        from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
+        from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
 
         with blaming("--captures", NoCaptureError):
             found = capture_paths(self.captures)

@@ -86,7 +86,7 @@ def report(options: ReportOptions) -> None:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         end_without(COMMAND, error.name, "report")
-    from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
+    from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
     from mockraft.spark_replay.storage import Location, LocationError
     from mockraft.spark_replay.storage.listing import is_folder
 

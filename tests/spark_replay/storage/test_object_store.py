@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files, capture_paths
 from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
 from mockraft.spark_replay.report.page import write_report
-from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_files, capture_paths
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.listing import exists, is_folder
 from mockraft.spark_replay.storage.whole_files import delete_folder, read_file, write_file
@@ -78,6 +78,8 @@ def test_frames_of_a_bucket_are_those_of_the_local_file(s3: S3Server, packed: bo
     gets = s3.gets("run.pcap")
     assert sum(each.size for each in gets) <= len(content) + 28
     assert len(gets) <= 4
+    for path in ("s3://caps", "s3://caps/r*"):
+        assert pa.Table.from_batches(read_frames(path, [PORT])) == expected
 
 
 def test_absent_object_and_bucket_are_named(s3: S3Server) -> None:

@@ -1,4 +1,4 @@
-"""Resolve the argument of `load(…)` to files: paths, URLs, globs and folders that every worker can read."""
+"""Resolve the paths of `read_frames(…)` and `load(…)` to files: paths, URLs, globs and folders."""
 
 from __future__ import annotations
 
