@@ -24,6 +24,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 from .budgets import SOAKS
 from .documentation.blocks import write_blocks
 from .scheduling import scheduler
+from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
 
@@ -43,6 +44,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.get_closest_marker("soak")]
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("spark"):
+        use_class_archive()
 
 
 class Cluster:

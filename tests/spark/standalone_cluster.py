@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 from mockraft.kafka.jars import java
 
+from .class_archive import OPTIONS
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 600
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -66,7 +68,8 @@ class StandaloneCluster:
         self._home = Path(pyspark.__file__).parent
         self._folder = folder
         (core,) = (self._home / "jars").glob("spark-core_*.jar")
-        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
+        kept = {name: value for name, value in os.environ.items() if name == OPTIONS or not name.startswith("SPARK_")}
+        self._environment = kept | {
             "SPARK_HOME": str(self._home),
             "SPARK_SCALA_VERSION": core.name.split("_")[1].split("-")[0],
             "SPARK_LOCAL_IP": "127.0.0.1",

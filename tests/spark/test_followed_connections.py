@@ -31,7 +31,7 @@ def driver(folder: Path, out: Path, end: str) -> int:
 
 @pytest.mark.needs_pyspark("4.2")
 def test_driver_killed_in_a_batch_loses_and_repeats_nothing(tmp_path: Path, controller_capture: str) -> None:
-    files = ring_files(Path(controller_capture), tmp_path / "ring", 3)
+    files = ring_files(Path(controller_capture), tmp_path / "ring", 2)
     assert driver(tmp_path / "ring", tmp_path, "dies") == -signal.SIGKILL
     assert driver(tmp_path / "ring", tmp_path, "ends") == 0
     found = [pq.ParquetDataset(tmp_path / name).read(columns=None) for name in ("frames", "waiting")]
