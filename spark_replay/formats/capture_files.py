@@ -9,6 +9,7 @@ import io
 import os
 from os import PathLike
 
+import pyarrow as pa
 from mockraft.spark_replay.formats.capture_errors import CaptureError
 from mockraft.spark_replay.storage import Location, LocationError
 
@@ -37,8 +38,7 @@ class CaptureFile:
         self._raw, self.is_remote = _open(self.path)
         try:
             start = self._raw.read(4)
-            self._raw.seek(0, 2)
-            size: int = self._raw.tell()
+            size: int = self._raw.size() if isinstance(self._raw, pa.NativeFile) else self._raw.seek(0, os.SEEK_END)
             self._raw.seek(0)
         except OSError as error:
             raise CaptureError(f"cannot be read: {error}", self.path) from None
@@ -48,8 +48,6 @@ class CaptureFile:
         self.failure: OSError | None = None
         self._stream: io.RawIOBase = self._raw
         if self.compression:
-            import pyarrow as pa
-
             packed = pa.BufferedInputStream(self._raw, _READ_AHEAD_BYTES) if self.is_remote else self._raw
             self._stream = pa.CompressedInputStream(packed, self.compression)
 
@@ -66,8 +64,13 @@ class CaptureFile:
 
     def seek(self, offset: int) -> None:
         """Continue at `offset`; only for files that are not compressed."""
-        self._stream.seek(offset)
         self.position = offset
+        if not self._is_at_end(0):
+            self._stream.seek(offset)
+
+    def _is_at_end(self, more: int) -> bool:
+        """Return True if no byte is left; stores refuse a range that begins at the end of an object."""
+        return self.is_remote and self.size is not None and self.position + more >= self.size
 
     def read_into(self, target: memoryview) -> int:
         """Fill `target` and return the number of bytes read, which is less only at the end of the file.
@@ -76,7 +79,7 @@ class CaptureFile:
         after the bytes before that were returned.
         """
         done = 0
-        while done < len(target) and self.failure is None:
+        while done < len(target) and self.failure is None and not self._is_at_end(done):
             try:
                 # A failing read loses all of its bytes, so compressed bytes are read in small pieces.
                 limit = done + _PACKED_READ_BYTES if self.compression else len(target)
@@ -112,7 +115,7 @@ class CaptureFile:
         return bytes(data[: self.read_into(memoryview(data))])
 
 
-def _open(path: str) -> tuple[io.RawIOBase, bool]:
+def _open(path: str) -> tuple[io.RawIOBase | pa.NativeFile, bool]:
     """Open a file, and return whether each read is a request to another machine."""
     try:
         location = Location.parse(path)

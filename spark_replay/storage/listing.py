@@ -108,6 +108,8 @@ def _matching(base: Location, pattern: list[str], accept: Accept) -> Iterator[St
                 yield file
     elif not has_magic(part):
         yield from _matching(base / part, rest, accept)
+    elif base.scheme == "gs":
+        yield from _below(base, pattern, accept)
     else:
         for info in base.file_system().get_file_info(_selector(base, recursive=False)):
             if not _fits(info.base_name, part):
@@ -116,6 +118,16 @@ def _matching(base: Location, pattern: list[str], accept: Accept) -> Iterator[St
                 yield from _matching(base / info.base_name, rest, accept)
             elif not rest:
                 yield _stored(base / info.base_name, info)
+
+
+def _below(base: Location, pattern: list[str], accept: Accept) -> Iterator[StoredFile]:
+    """Yield the same from one listing of everything in `base`: pyarrow lists no folders of Google's store."""
+    at = len(str(base).rstrip("/")) + 1
+    for file in _listed(base, recursive=True):
+        parts = file.path[at:].split("/")
+        in_folder = any(_matches(parts[:depth], pattern) for depth in range(1, len(parts)))
+        if _matches(parts, pattern) or (in_folder and accept(parts[-1])):
+            yield file
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:

@@ -53,5 +53,7 @@ def delete_folder(location: Location) -> None:
         shutil.rmtree(location.path, ignore_errors=True)
         return
     system = location.file_system()
-    if system.get_file_info(location.arrow_path).type.name == "Directory":
+    if location.scheme == "gs":  # where pyarrow deletes an object for the folder, too, and fails if there is none
+        system.delete_dir_contents(location.arrow_path, missing_dir_ok=True)
+    elif system.get_file_info(location.arrow_path).type.name == "Directory":
         system.delete_dir(location.arrow_path)

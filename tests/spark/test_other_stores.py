@@ -1,8 +1,10 @@
-"""Azure's store, by its emulator on the loopback: captures are read from it, and tables written to it."""
+"""Stores beside S3, by servers on the loopback: captures are read from them, and tables written to them."""
 
+import json
+import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +12,11 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mockraft.kafka.child_process import free_port
 from mockraft.kafka.jars import made_once
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.capture_paths import capture_paths
-from mockraft.spark_replay.formats import plan_splits, read_segments
+from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.listing import find_files
 from mockraft.spark_replay.storage.locations import _file_system
@@ -26,6 +29,7 @@ from .standalone_cluster import wait_for
 pytestmark = [pytest.mark.spark, soak]  # the environment with npm is that of Spark
 
 AZURITE = "3.37.0"
+FAKE_GCS = "1.56.1"
 AZURITES_ACCOUNT = "devstoreaccount1"
 AZURITES_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Public: every Azurite has them."""
@@ -40,33 +44,79 @@ def install_azurite(target: Path) -> None:
         packages.rename(target)
 
 
+def install_fake_gcs(target: Path) -> None:
+    with TemporaryDirectory(dir=target.parent) as folder:
+        module = f"github.com/fsouza/fake-gcs-server@v{FAKE_GCS}"
+        environment = os.environ | {"GOBIN": f"{folder}/programs"}
+        subprocess.run(("go", "install", module), check=True, capture_output=True, env=environment)
+        Path(folder, "programs").rename(target)
+
+
+def service_account() -> dict[str, str]:
+    """The key file of an account that nobody has: what clients sign with it is not checked."""
+    words = ("openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048")
+    key = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    email = "captures@example.iam.gserviceaccount.com"
+    return {"type": "service_account", "private_key": key, "private_key_id": "1", "client_email": email}
+
+
 def accepts(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
-def azurite(folder: Path) -> Iterator[int]:
-    """An Azurite that runs on a free port until the block ends."""
-    packages = made_once(f"azurite-{AZURITE}", install_azurite)
-    script = packages / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ("--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder), "--skipApiVersionCheck")
-    process = subprocess.Popen(["node", str(script), *words, "--silent"], stdout=subprocess.DEVNULL)
+def server(words: Sequence[str | Path], port: int) -> Iterator[None]:
+    """A process that listens on a port until the block ends."""
+    process = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for("Azurite listens", lambda: accepts(port), process)
-        yield port
+        wait_for(f"{words[0]} listens", lambda: accepts(port), process)
+        yield
     finally:
         process.kill()
         process.wait()
 
 
-def test_captures_in_azure_are_read_and_tables_in_it_are_replaced_whole(
-    tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with azurite(tmp_path / "blobs") as port:
+def reads_captures_and_replaces_tables_whole(root: str, capture: str) -> None:
+    """Write a capture to a store, list it, read it whole and in ranges; publish a table twice."""
+    stored = f"{root}/ring/a.pcap"
+    write_file(Location.parse(stored), Path(capture).read_bytes())
+    assert capture_paths([f"{root}/r*/*.pcap"]) == capture_paths([f"{root}/ring"]) == [stored]
+    splits = plan_splits(stored, 300 << 10)
+    expected = sum(map(len, read_segments(capture)))
+    assert (len(splits), sum(len(found) for split in splits for found in read_segments(split))) == (3, expected)
+    with pytest.raises(CaptureError, match="cannot be opened"):
+        list(read_segments(f"{root}/ring/b.pcap"))
+
+    frames = pa.Table.from_batches(read_frames(f"{root}/ring", [19093]))
+    out = Location.parse(f"{root}/tables/frames")
+    for table in (frames, frames.slice(0, 5)):
+        staging = Staging.begin(out)
+        with open_for_writing(staging.parts / "0.parquet") as file:
+            pq.write_table(table, file)
+        staging.publish(["0.parquet"])
+        staging.end()
+        found = [pq.read_table(file.arrow_path, filesystem=file.file_system()) for file in table_files(out)]
+        assert pa.concat_tables(found).num_rows == table.num_rows
+    assert frames.num_rows == 1726
+    kept = find_files(Location.parse(f"{root}/tables"), lambda name: True)
+    assert sorted(file.path.rpartition("/")[2].partition("-")[0] for file in kept) == ["_SUCCESS", "part"]
+
+
+@pytest.fixture
+def new_file_systems() -> Iterator[None]:
+    """Forget the file systems of the environment before, and leave none to the next test."""
+    _file_system.cache_clear()
+    yield
+    _file_system.cache_clear()
+
+
+@pytest.mark.usefixtures("new_file_systems")
+def test_azure(tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    script = made_once(f"azurite-{AZURITE}", install_azurite) / "node_modules/azurite/dist/src/blob/main.js"
+    words = ("--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", tmp_path, "--skipApiVersionCheck")
+    with server(["node", script, *words, "--silent"], port):
         connection = {
             "DefaultEndpointsProtocol": "http",
             "AccountName": AZURITES_ACCOUNT,
@@ -75,27 +125,19 @@ def test_captures_in_azure_are_read_and_tables_in_it_are_replaced_whole(
         }
         text = ";".join(f"{name}={value}" for name, value in connection.items())
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
-        _file_system.cache_clear()
         root = f"abfss://caps@{AZURITES_ACCOUNT}.dfs.core.windows.net"
         Location.parse(root).file_system().create_dir("caps")
-        capture = f"{root}/ring/a.pcap"
-        write_file(Location.parse(capture), Path(controller_capture).read_bytes())
-        assert capture_paths([f"{root}/r*/*.pcap"]) == capture_paths([f"{root}/ring"]) == [capture]
-        splits = plan_splits(capture, 300 << 10)
-        expected = sum(map(len, read_segments(controller_capture)))
-        assert (len(splits), sum(len(found) for split in splits for found in read_segments(split))) == (3, expected)
+        reads_captures_and_replaces_tables_whole(root, controller_capture)
 
-        frames = pa.Table.from_batches(read_frames(capture, [19093]))
-        out = Location.parse(f"{root}/tables/frames")
-        for table in (frames, frames.slice(0, 5)):
-            staging = Staging.begin(out)
-            with open_for_writing(staging.parts / "0.parquet") as file:
-                pq.write_table(table, file)
-            staging.publish(["0.parquet"])
-            staging.end()
-            found = [pq.read_table(file.arrow_path, filesystem=file.file_system()) for file in table_files(out)]
-            assert pa.concat_tables(found).num_rows == table.num_rows
-        assert frames.num_rows == 1726
-        stored = find_files(Location.parse(f"{root}/tables"), lambda name: True)
-        assert sorted(file.path.rpartition("/")[2].partition("-")[0] for file in stored) == ["_SUCCESS", "part"]
-    _file_system.cache_clear()
+
+@pytest.mark.usefixtures("new_file_systems")
+def test_google_cloud(tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    program = made_once(f"fake-gcs-server-{FAKE_GCS}", install_fake_gcs) / "fake-gcs-server"
+    (tmp_path / "buckets" / "caps").mkdir(parents=True)
+    words = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-filesystem-root", tmp_path / "buckets")
+    with server([program, *words, "-external-url", f"http://127.0.0.1:{port}"], port):
+        (tmp_path / "account.json").write_text(json.dumps(service_account()))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
+        monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{port}")
+        reads_captures_and_replaces_tables_whole("gs://caps", controller_capture)
