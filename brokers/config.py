@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, get_type_hints
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.serving.directory_ids import draw_uuid, in_java_order
+from mockraft.serving.option_types import check_option
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -73,6 +74,10 @@ class BrokerConfig:
     open_disk: Callable[[str], Disk] = MemoryDisk
 
 
+_KINDS = get_type_hints(BrokerConfig) | {"host": str, "port": int | None}
+_BOUNDS = {"broker_id": (0, 2**31 - 1), "port": (0, 65_535)}
+
+
 def draw_config(
     broker_id: int,
     cluster_id: str,
@@ -89,10 +94,14 @@ def draw_config(
     The port is 9092 + broker id unless given, or any free one when clients are served: that port is known and
     advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
     registration with port 0. `options` are any other fields of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
+    TypeError and ValueError name an option of another type or out of its bounds.
     """
     known = [each.name for each in fields(BrokerConfig)]
     for name in options.keys() - known:
         raise TypeError(f"{name}: a simulated broker has no such option; {did_you_mean(name, known)}")
+    given = {"broker_id": broker_id, "cluster_id": cluster_id, "host": host, "port": port, **options}
+    for name, value in given.items():
+        check_option(name, value, _KINDS[name], *_BOUNDS.get(name, (0 if name.endswith("_ms") else -1,)))
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     if port is None:
         port = 0 if options.get("serve_clients") else 1 + (9091 + broker_id) % 65535

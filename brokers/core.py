@@ -123,9 +123,9 @@ class Core:
             addresses = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
             self.fault = f"a response that no Kafka controller sends: {error}; is a KRaft controller at {addresses}?"
         elif not isinstance(error, FatalError):
-            _log.error("broker %d: a defect of mockraft", self.config.broker_id, exc_info=error)
+            _log.error("broker %s: a defect of mockraft", self.config.broker_id, exc_info=error)
             self.fault = f"a defect of mockraft: {error!r}"
-        _log.error("broker %d: fatal: %s", self.config.broker_id, self.fault)
+        _log.error("broker %s: fatal: %s", self.config.broker_id, self.fault)
         self.happen(lifecycle.Stopped(End.FATAL))
 
     def _communicate(self) -> None:

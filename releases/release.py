@@ -174,6 +174,8 @@ class Release:
 @cache
 def release(text: str = DEFAULT) -> Release:
     """Return the release of a version: "3.9", "3.9.1" or "v3.9" are the same. ValueError lists the supported ones."""
+    if not isinstance(text, str):
+        raise TypeError(f'release={text!r}: it must be a text, as in "3.9"')
     name = ".".join(text.removeprefix("v").split(".")[:2])
     for kafka_version in SUPPORTED:
         if kafka_version.rpartition(".")[0] == name:

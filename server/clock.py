@@ -7,6 +7,7 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Final, Protocol
 
+from mockraft.serving.option_types import check_option
 from mockraft.wire import codec_path
 
 
@@ -88,7 +89,10 @@ class VirtualClock:
         return timer
 
     def advance(self, ms: int) -> None:
-        """Advance the clock by this many milliseconds."""
+        """Advance the clock by this many milliseconds. TypeError if it is no integer, ValueError if it is negative."""
+        check_option("ms", ms, int)
+        if ms < 0:
+            raise ValueError(f"ms={ms}: the clock cannot go back")
         end_ms = self._now_ms + ms
         while self._timers and self._timers[0][0] <= end_ms:
             when_ms, _, timer = heapq.heappop(self._timers)

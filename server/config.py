@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from mockraft.releases import DEFAULT, release
 from mockraft.server import security_options
-from mockraft.server.options import INT_MAX, PORT_MAX, check_type, option, row_of
+from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
 from mockraft.server.rules import Rule
+from mockraft.serving.option_types import check_option
 
 if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet
@@ -259,20 +260,16 @@ class ControllerConfig:
     journal_bytes_max: int = option(67_108_864, "Limits", "Bytes kept in the journal; the oldest exchanges go first.")
 
     def __post_init__(self) -> None:
+        for declared in fields(self):
+            if declared.repr:  # errors show the value, which a secret must not be
+                name = declared.name
+                check_option(name, getattr(self, name), declared.type, *BOUNDS.get(name, ()))
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
             raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
         for user in self.super_user_principals:
             if not all(user.partition(":")):
                 about = f"{user} is not Type:name, as in User:admin;User:broker"
                 raise ValueError(f"super_users={self.super_users!r}: {about}")
-        for row in ROWS:
-            value = getattr(self, row.name)
-            if value is not row.default:
-                check_type(row.name, value, row.kind)
-        for name, (lowest, highest) in BOUNDS.items():
-            value = getattr(self, name)
-            if type(value) is int and not lowest <= value <= highest:
-                raise ValueError(f"{name}={value}: it must be {lowest} to {highest}")
         self._check_release()
         security_options.check(self)
         if self.controller_quorum_voters and self.initial_controllers:

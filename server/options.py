@@ -76,12 +76,6 @@ def option(
     return field(default=default, repr=not is_secret, metadata=metadata)
 
 
-def check_type(name: str, value: object, kind: type) -> None:
-    """Raise TypeError if the value of an integer or Boolean option is of another type."""
-    if kind in (int, bool) and type(value) is not kind:
-        raise TypeError(f"{name}={value!r}: it must be {'an integer' if kind is int else 'True or False'}")
-
-
 def row_of(declared: Field[Any]) -> Option | None:
     """Return a field's row; None for a field that is declared without `option`."""
     if _ROW not in declared.metadata:

@@ -5,6 +5,7 @@
 * `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `registry` builds the table by API key and checks it.
+* `option_types` checks the values of options.
 * `extras` explains how to install a missing package.
 * `pages` renders HTML from a template of a package.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import random
 from collections.abc import Callable, Sequence
@@ -38,7 +39,8 @@ class ObservedCluster:
         security: ClientSecurity | None = None,
         timeout_ms: int = TIMEOUT_MS,
     ) -> None:
-        config = draw_config(NO_REPLICA, cluster_id, tuple(bootstrap), random.Random(), security=security)
+        drawn = draw_config(0, cluster_id, tuple(bootstrap), random.Random(), security=security)
+        config = dataclasses.replace(drawn, broker_id=NO_REPLICA)
         self.cluster_id = cluster_id
         self.image = ClusterImage()
         self._timeout_ms = timeout_ms

@@ -11,6 +11,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, cast
@@ -33,21 +34,19 @@ class LoopThread:
     def start(self) -> None:
         """Start the thread."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"mockraft-{self._name}", daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run a coroutine in the loop and return its result. RuntimeError in the loop's own thread: it cannot wait."""
-        assert self._loop is not None, "the event loop does not run: use the object inside its `with` block"
         if self._is_current:
             coroutine.close()
             raise RuntimeError("a function that answers requests cannot wait: it runs in the controller's own thread")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return self._submit(coroutine).result()
 
     def soon(self, coroutine: Coroutine[object, object, T]) -> asyncio.Future[T]:
         """Run a coroutine in the loop; return a future of the caller's event loop."""
-        assert self._loop is not None, "the event loop does not run: use the object inside its `with` block"
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        return asyncio.wrap_future(self._submit(coroutine))
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the loop's thread and return the result; call directly where that is this thread."""
@@ -58,6 +57,12 @@ class LoopThread:
             return function(*arguments)
 
         return self.run(called())
+
+    def _submit(self, coroutine: Coroutine[object, object, T]) -> Future[T]:
+        if self._loop is None:
+            coroutine.close()
+            raise RuntimeError(f"the {self._name} does not run: use it inside its `with` block")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     @property
     def _is_current(self) -> bool:

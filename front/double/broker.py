@@ -81,7 +81,7 @@ class SyncSimulatedBroker(InLoopThread[brokers.SimulatedBroker]):
     """
 
     def __init__(self, broker: brokers.SimulatedBroker, thread: LoopThread | None = None) -> None:
-        super().__init__(f"mockraft-broker-{broker.config.broker_id}", broker, thread)
+        super().__init__(f"broker {broker.config.broker_id}", broker, thread)
         self.broker = broker
         """The broker itself; touch it through `call` only."""
 

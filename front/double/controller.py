@@ -24,10 +24,10 @@ from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
-from mockraft.server.options import check_type
 from mockraft.server.running import RunningController
 from mockraft.server.stubs.stub import Stub
 from mockraft.serving.directory_ids import draw_cluster_id
+from mockraft.serving.option_types import check_option
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -148,13 +148,13 @@ class Controller(DoubleInLoop, ControllerApi):
         self.started = StartedBrokers(lambda: self.running)
         self.brokers: dict[int, SimulatedBroker] = self.started.by_id
         """The brokers that were started here, by id."""
-        check_type("brokers", brokers, int)
+        check_option("brokers", brokers, int, 0)
         self._broker_count, self._twin_brokers = brokers, twin_brokers
         self._twin_of = options.get("twin_of"), options.get("twin_at")
         self._broker_defaults: BrokerOptions = {}
         self._is_interval_given = broker_heartbeat_interval_ms is not None
         if broker_heartbeat_interval_ms is not None:
-            check_type("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
+            check_option("broker_heartbeat_interval_ms", broker_heartbeat_interval_ms, int)
             self._broker_defaults["heartbeat_interval_ms"] = broker_heartbeat_interval_ms
         elif clock is None:
             self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
@@ -302,7 +302,7 @@ class ThreadedController(InLoopThread[Controller], ControllerApi):
     """A controller in a thread of its own, as long as the `with` block lasts."""
 
     def __init__(self, controller: Controller) -> None:
-        super().__init__("mockraft-controller", controller)
+        super().__init__("controller", controller)
         self._controller = controller
         self.double = controller.double
         """All that a test may ask of it; touch it through `call` only."""

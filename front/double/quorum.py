@@ -16,10 +16,10 @@ from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.double import Double
-from mockraft.server.options import check_type
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
 from mockraft.server.stubs.stub import Stub
+from mockraft.serving.option_types import check_option
 
 
 class Quorum(DoubleInLoop):
@@ -45,9 +45,7 @@ class Quorum(DoubleInLoop):
         admin_port: int | None = None,
         **options: Unpack[ConfigOptions],
     ) -> None:
-        check_type("controllers", controllers, int)
-        if controllers < 1:
-            raise ValueError(f"controllers={controllers}: a quorum has at least one")
+        check_option("controllers", controllers, int, 1)
         self.controllers = controllers
         self._rng = random.Random(options.get("seed"))
         if config is None and (data_dir := options.get("data_dir")):
@@ -153,7 +151,7 @@ class SyncQuorum(BlockingDoubleApi[Quorum]):
     """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
 
     def __init__(self, quorum: Quorum) -> None:
-        super().__init__("mockraft-quorum", quorum)
+        super().__init__("quorum", quorum)
         self._quorum = quorum
         self.double = quorum.double
         """All that a test may ask of it; touch it through `call` only."""

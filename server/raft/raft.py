@@ -78,7 +78,8 @@ class Raft(Quorum):
             return cls(config, log, rng, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()
-            raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
+            log_in = "the log in memory" if config.data_dir is None else f"data dir {config.data_dir}:"
+            raise DataDirError(f"{log_in} cannot be used: {error}") from error
 
     @property
     def leader_endpoint(self) -> NodeEndpoint | None:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import mockraft
 import pytest
@@ -135,6 +136,26 @@ def test_brokers_retry_quickly_unless_asked_for_kafkas_interval() -> None:
         assert quick.start_broker(2, heartbeat_interval_ms=50).broker.config.heartbeat_interval_ms == 50
     with Controller.sync(clock="virtual", brokers=1) as stopped:
         assert stopped.brokers[1].broker.config.heartbeat_interval_ms == 2_000
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "options", "about"),
+    [
+        (-5, {}, "broker_id=-5: it must be 0 to 2147483647"),
+        (1 << 40, {}, "broker_id=1099511627776: it must be 0 to 2147483647"),
+        (True, {}, "broker_id=True: it must be an integer"),
+        (1.0, {}, "broker_id=1.0: it must be an integer"),
+        ("1", {}, "broker_id='1': it must be an integer"),
+        (1, {"rack": 5}, "rack=5: it must be a text or None"),
+        (1, {"port": 65_536}, "port=65536: it must be 0 to 65535"),
+        (1, {"heartbeat_interval_ms": -1}, "heartbeat_interval_ms=-1: it must be at least 0"),
+        (1, {"serve_clients": "no"}, "serve_clients='no': it must be True or False"),
+        (1, {"io_errors": "none"}, "io_errors='none': it must be 'kafka' or 'kip-18'"),
+    ],
+)
+def test_a_wrong_option_is_named(broker_id: Any, options: dict[str, Any], about: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(about)}$"):
+        SimulatedBroker.joining("127.0.0.1:9", "a-cluster", broker_id, **options)
 
 
 def test_start_broker_waits_as_asked() -> None:

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 import threading
@@ -61,6 +62,38 @@ async def test_takes_a_whole_config() -> None:
 def test_use_outside_its_block_is_refused() -> None:
     with pytest.raises(RuntimeError, match="inside its `with` block"):
         _ = Controller().bootstrap
+
+
+def test_use_after_its_block_is_refused() -> None:
+    with Controller.sync() as controller:
+        pass
+    for use in (lambda: controller.start_broker(1), lambda: controller.stub("Fetch").inject_error("NOT_CONTROLLER")):
+        with pytest.raises(RuntimeError, match="the controller does not run: use it inside its `with` block"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "about"),
+    [
+        ({"brokers": -1}, "brokers=-1: it must be at least 0"),
+        ({"release": 3.9}, 'release=3.9: it must be a text, as in "3.9"'),
+        ({"as_version": 3.9}, 'release=3.9: it must be a text, as in "3.9"'),
+        ({"host": None}, "host=None: it must be a text"),
+        ({"cluster_id": 5}, "cluster_id=5: it must be a text"),
+        ({"advertised_host": b"a"}, "advertised_host=b'a': it must be a text or None"),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_named(wrong: dict[str, Any], about: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(about)}$"):
+        Controller.sync(**wrong)
+
+
+def test_a_host_that_no_log_can_contain_is_not_blamed_on_a_data_directory() -> None:
+    with (
+        pytest.raises(DataDirError, match=r"^the log in memory cannot be used: "),
+        Controller.sync(advertised_host="\ud800"),
+    ):
+        pass
 
 
 def test_a_start_that_fails_leaves_no_thread_behind() -> None:

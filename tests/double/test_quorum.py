@@ -177,7 +177,7 @@ def test_without_asyncio() -> None:
 async def test_one_controller_is_a_quorum_too() -> None:
     async with Quorum(1) as quorum:
         assert quorum.active == 3000
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="controllers=0: it must be at least 1"):
         Quorum(0)
 
 

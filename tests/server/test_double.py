@@ -1,5 +1,6 @@
 """The double as a whole: time, restarts and resets in place."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ async def test_only_a_virtual_clock_can_be_moved_and_only_forward() -> None:
     async with Controller(clock=VirtualClock()) as controller:
         with pytest.raises(ValueError, match="ms=-1: the clock cannot go back"):
             controller.double.advance(-1)
+        for wrong in (1.5, "1s", True):
+            with pytest.raises(TypeError, match=re.escape(f"ms={wrong!r}: it must be an integer")):
+                controller.double.advance(wrong)  # type: ignore[arg-type]
 
 
 async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() -> None:
