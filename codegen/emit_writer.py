@@ -29,7 +29,8 @@ class WriterEmitter(FunctionEmitter):
             self._lines.add(f"return {self._pack(self._run)}" if self._run else 'return b""')
         else:
             self._flush()
-            self._lines.add('return b"".join(r)')
+            if not self._returns or body.tagged_at(self._version):
+                self._lines.add('return b"".join(r)')
         return self._lines.text()
 
     def _append(self, expression: str) -> None:
@@ -228,7 +229,7 @@ class WriterEmitter(FunctionEmitter):
         field = struct.plain_at(self._version)[0]
         letters = FIXED[field.type] + ("x" if self._flexible else "")
         flat = self._name("f")
-        pack = self._needs.packing("pack_each", letters)
+        pack = self._needs.packing("pack_all", letters)
         self._lines.add(f"{flat} = [e.{field.snake} for e in {values} if not e.unknown_tagged_fields]")
         with self._lines.block(f"if len({flat}) == len({values}):"):
             self._append(f"{pack}[len({flat})](*{flat})")
@@ -243,25 +244,36 @@ class WriterEmitter(FunctionEmitter):
         if self._returns and struct is self._spec.body:
             with self._lines.block(f"if not ({' or '.join([*conditions, unknown])}):"):
                 self._lines.add(f"return {empty}")
-            self._lines.add("r = []")
-            self._some_tags(var, known, conditions, run)
+            self._some_tags(var, known, conditions, run, is_first=True)
             return
         with self._lines.block(f"if {' or '.join([*conditions, unknown])}:"):
             self._some_tags(var, known, conditions, run)
         with self._lines.block("else:"):
             self._append(empty)
 
-    def _some_tags(self, var: str, known: list[FieldSpec], conditions: list[str], run: list[tuple[str, str]]) -> None:
+    def _some_tags(
+        self,
+        var: str,
+        known: list[FieldSpec],
+        conditions: list[str],
+        run: list[tuple[str, str]],
+        is_first: bool = False,
+    ) -> None:
         unknown = f"{var}.unknown_tagged_fields"
         if not known:
             section = f"{self._needs.use('write_tags')}({unknown})"
-            self._append(f"{self._pack(run)} + {section}" if run else section)
+            section = f"{self._pack(run)} + {section}" if run else section
+            self._lines.add(f"return {section}") if is_first else self._append(section)
             return
-        self._run = run
-        self._flush()
         at, out = self._name("a"), self._out
-        self._lines.add(f"{at} = len({out})")
-        self._append('b"\\0"')
+        if is_first:
+            parts = [self._pack(run), 'b"\\0"'] if run else ['b"\\0"']
+            self._lines.add(f"{at} = {len(parts) - 1}", f"r = [{', '.join(parts)}]")
+        else:
+            self._run = run
+            self._flush()
+            self._lines.add(f"{at} = len({out})")
+            self._append('b"\\0"')
         for field, condition in zip(known, conditions, strict=True):
             with self._lines.block(f"if {condition}:"):
                 self._tag(f"{var}.{field.snake}", field)

@@ -10,11 +10,10 @@ _MAKERS = {
     "unpack": 'packed("{}").unpack_from',
     "pack": 'packed("{}").pack',
     "iterate": 'packed("{}").iter_unpack',
-    "unpack_all": 'UNPACKERS["{}"]',
+    "unpack_all": 'unpackers("{}")',
     "unpack_short": 'short_arrays("{}")',
     "unpack_after_string": 'after_strings("{}")',
-    "pack_all": 'PACKERS["{}"]',
-    "pack_each": 'pack_each("{}")',
+    "pack_all": 'packers("{}")',
 }
 
 
@@ -35,7 +34,7 @@ class Needs:
         """Return the name of a module constant that packs or unpacks; `kind` is a key of `_MAKERS`."""
         name = f"{kind}_{letters}"
         self._constants[name] = _MAKERS[kind].format(letters)
-        self._imports.add(_MAKERS[kind].replace("[", "(").split("(")[0])
+        self._imports.add(_MAKERS[kind].split("(")[0])
         return name
 
     def shapes(self, arguments: str) -> str:

@@ -40,7 +40,7 @@ ZERO_SIZE_COUNT_MAX = 0xFFFF
 CACHED_COUNT_MAX = 256
 """Maximum array length whose Struct is cached: the length comes from the peer and must not grow a table."""
 
-UVARINTS = tuple(bytes((value,)) for value in range(128))
+UVARINTS: tuple[bytes, ...] = Struct("c" * 128).unpack(bytes(range(128)))
 """The encoded unsigned varints of one byte."""
 
 READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, OverflowError)
@@ -50,7 +50,9 @@ WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, Type
 """Exceptions that a value which does not fit its field can raise inside a generated writer."""
 
 _TWO_BYTES = Struct("BB").pack
-_THREE_BYTES = Struct("BBB").pack
+_UUIDS_HEADS = tuple(bytes((16 * count + 1, count + 1)) for count in range(8))
+"""The size of a tagged field that is an array of so many uuids, and its length."""
+
 _structs: dict[str, Struct] = {}
 
 
@@ -83,8 +85,25 @@ class _ByCount(dict):  # type: ignore[type-arg]
         return made
 
 
-UNPACKERS: dict[str, dict[int, Unpack]] = {letter: _ByCount(letter, "unpack_from") for letter in "obhHiIqdU"}
-"""Functions by format letter and count that return an array's values at an offset as a tuple."""
+_unpackers: dict[str, dict[int, Unpack]] = {}
+_packers: dict[str, dict[int, Pack]] = {}
+
+
+def unpackers(letter: str) -> dict[int, Unpack]:
+    """Return functions by count that return an array's values at an offset as a tuple."""
+    found = _unpackers.get(letter)
+    if found is None:
+        found = _unpackers[letter] = _ByCount(letter, "unpack_from")
+    return found
+
+
+def packers(letters: str) -> dict[int, Pack]:
+    """Return functions by count that return an array's bytes, or those of structs with all values flat."""
+    found = _packers.get(letters)
+    if found is None:
+        found = _packers[letters] = _ByCount(letters, "pack")
+    return found
+
 
 _short: dict[str, list[Unpack]] = {}
 _after_strings: dict[str, list[Unpack]] = {}
@@ -99,7 +118,7 @@ def short_arrays(letter: str) -> list[Unpack]:
     if found is None:
 
         def first(d: bytes, o: int) -> tuple[Any, ...]:
-            unpack = table[d[o - 1]] = UNPACKERS[letter][d[o - 1] - 1]
+            unpack = table[d[o - 1]] = unpackers(letter)[d[o - 1] - 1]
             return unpack(d, o)
 
         table = found = _short[letter] = [first] * 128
@@ -119,20 +138,6 @@ def after_strings(letters: str) -> list[Unpack]:
             return unpack(d, o)
 
         table = found = _after_strings[letters] = [first] * 128
-    return found
-
-
-PACKERS: dict[str, dict[int, Pack]] = {letter: _ByCount(letter, "pack") for letter in "obhHiIqd"}
-"""Functions by format letter and count that return an array's bytes."""
-
-_each_packers: dict[str, dict[int, Pack]] = {}
-
-
-def pack_each(letters: str) -> dict[int, Pack]:
-    """Return, by count, the function that packs that many structs of the format, all values flat."""
-    found = _each_packers.get(letters)
-    if found is None:
-        found = _each_packers[letters] = _ByCount(letters, "pack")
     return found
 
 
@@ -345,11 +350,13 @@ def write_tag(tag: int, parts: list[bytes]) -> bytes:
 
 def write_uuids_tag(tag: int, values: Sequence[bytes], field: str) -> bytes:
     """Encode one tagged field that is an array of uuids; the tag has one byte."""
-    value = write_uuids(values, field)
-    size = len(value) + 1
-    if size < 128:
-        return _THREE_BYTES(tag, size, len(values) + 1) + value
-    return write_tag(tag, [write_uvarint(len(values) + 1), value])
+    for value in values:
+        if len(value) != 16:
+            raise no_uuid(field)
+    count = len(values)
+    if count < 8:
+        return UVARINTS[tag] + _UUIDS_HEADS[count] + b"".join(values)
+    return write_tag(tag, [write_uvarint(count + 1), *values])
 
 
 def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:

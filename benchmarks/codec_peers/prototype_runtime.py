@@ -31,7 +31,8 @@ class _Uuids(dict):
         return made
 
 
-UNPACKERS = {"U": _Uuids(0)}
+def unpackers(letter):
+    return _Uuids(0)
 
 
 def short_arrays(letter):

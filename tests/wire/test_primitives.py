@@ -31,7 +31,7 @@ class TestTables:
         assert primitives.packed("h").pack(1) == b"\0\1"
         assert primitives.packed("hq") is primitives.packed("hq")
 
-    @pytest.mark.parametrize("table", [primitives.UNPACKERS["i"], primitives.PACKERS["i"], primitives.pack_each("ix")])
+    @pytest.mark.parametrize("table", [primitives.unpackers("i"), primitives.packers("i"), primitives.packers("ix")])
     def test_a_peers_number_does_not_grow_a_table(self, table: dict[int, object]) -> None:
         before = set(table)
         for count in range(primitives.CACHED_COUNT_MAX + 1, primitives.CACHED_COUNT_MAX + 50):

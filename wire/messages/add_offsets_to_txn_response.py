@@ -110,9 +110,7 @@ def _write_v0(m):
 def _write_v3(m):
     if not (m.unknown_tagged_fields):
         return pack_ihx(m.throttle_time_ms, m.error_code)
-    r = []
-    r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}

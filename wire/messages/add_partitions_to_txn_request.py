@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,8 +19,10 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_qh = packed("qh").pack
@@ -46,7 +46,7 @@ pack_qho = packed("qho").pack
 pack_qhoB = packed("qhoB").pack
 unpack_after_string_qhB = after_strings("qhB")
 unpack_after_string_qhoB = after_strings("qhoB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_qhB = packed("qhB").unpack_from

@@ -94,9 +94,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_ihqix(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len)
-    r = []
-    r.append(pack_ihqi(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ihqi(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

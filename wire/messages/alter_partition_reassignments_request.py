@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -18,8 +16,10 @@ from mockraft.wire.primitives import (
     inexpressible,
     nullable_compact_count,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_io = packed("io").pack
 pack_ioB = packed("ioB").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_ioB = packed("ioB").unpack_from
 unpack_short_i = short_arrays("i")

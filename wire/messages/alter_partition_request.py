@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     WRITE_FAULTS,
     ZERO_UUID,
@@ -17,8 +15,10 @@ from mockraft.wire.primitives import (
     inexpressible,
     no_uuid,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_tags,
     write_uvarint,
     wrong_end,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 iterate_iqB = packed("iqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
 pack_ii = packed("ii").pack
@@ -44,7 +44,7 @@ pack_iq = packed("iq").pack
 pack_iqB = packed("iqB").pack
 pack_iqx = packed("iqx").pack
 unpack_UB = packed("UB").unpack_from
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_biB = packed("biB").unpack_from
 unpack_iiB = packed("iiB").unpack_from
 unpack_iqB = packed("iqB").unpack_from

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     WRITE_FAULTS,
     ZERO_UUID,
     compact_count,
     no_uuid,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_tags,
     write_uvarint,
     wrong_end,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
 pack_ih = packed("ih").pack
@@ -39,7 +39,7 @@ pack_ihB = packed("ihB").pack
 pack_ihii = packed("ihii").pack
 pack_ihiiB = packed("ihiiB").pack
 unpack_UB = packed("UB").unpack_from
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_biB = packed("biB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ihiiB = packed("ihiiB").unpack_from

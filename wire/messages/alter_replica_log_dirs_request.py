@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -19,8 +17,10 @@ from mockraft.wire.primitives import (
     no_tags,
     null_field,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_short_i = short_arrays("i")

@@ -13,8 +13,8 @@ from mockraft.wire.primitives import (
     ZERO_UUID,
     compact_count,
     no_uuid,
-    pack_each,
     packed,
+    packers,
     read_tags,
     write_tags,
     write_uvarint,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_ix = pack_each("ix")
+pack_all_ix = packers("ix")
 pack_i = packed("i").pack
 pack_iq = packed("iq").pack
 pack_iqB = packed("iqB").pack
@@ -262,7 +262,7 @@ def _write_v0(m):
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
             f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
             if len(f6) == len(l5):
-                r.append(pack_each_ix[len(f6)](*f6))
+                r.append(pack_all_ix[len(f6)](*f6))
             else:
                 for e7 in l5:
                     if e7.unknown_tagged_fields:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,6 +20,7 @@ from mockraft.wire.primitives import (
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_tags,
     write_uuids_tag,
     wrong_end,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pack_iqqoo = packed("iqqoo").pack
 pack_iqqoox = packed("iqqoox").pack
-unpack_all_U = UNPACKERS["U"]
+unpack_all_U = unpackers("U")
 unpack_iqqooB = packed("iqqooB").unpack_from
 unpack_short_U = short_arrays("U")
 
@@ -256,9 +256,7 @@ def _write_v0(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.unknown_tagged_fields):
         return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
-    r = []
-    r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down) + write_tags(m.unknown_tagged_fields)
 
 
 def _write_v1(m):
@@ -266,10 +264,8 @@ def _write_v1(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.offline_log_dirs or m.unknown_tagged_fields):
         return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
-    r = []
-    r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down), b"\0"]
     if m.offline_log_dirs:
         r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
     if m.unknown_tagged_fields:
@@ -282,10 +278,8 @@ def _write_v1(m):
 def _write_v2(m):
     if not (m.offline_log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
         return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
-    r = []
-    r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down), b"\0"]
     if m.offline_log_dirs:
         r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
     if m.cordoned_log_dirs is not None:

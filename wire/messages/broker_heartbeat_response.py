@@ -96,9 +96,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_ihooox(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down)
-    r = []
-    r.append(pack_ihooo(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ihooo(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -22,6 +21,7 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uuids,
@@ -54,7 +54,7 @@ unpack_UB = packed("UB").unpack_from
 unpack_after_string_HhB = after_strings("HhB")
 unpack_after_string_UB = after_strings("UB")
 unpack_after_string_hhB = after_strings("hhB")
-unpack_all_U = UNPACKERS["U"]
+unpack_all_U = unpackers("U")
 unpack_hhB = packed("hhB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_oB = packed("oB").unpack_from

@@ -92,9 +92,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_ihqx(m.throttle_time_ms, m.error_code, m.broker_epoch)
-    r = []
-    r.append(pack_ihq(m.throttle_time_ms, m.error_code, m.broker_epoch) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ihq(m.throttle_time_ms, m.error_code, m.broker_epoch) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0, 4: _read_v0}

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     WRITE_FAULTS,
     check_count,
     no_tags,
     null_field,
     packed,
+    packers,
+    unpackers,
     wrong_end,
 )
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_ih = packed("ih").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,8 +19,10 @@ from mockraft.wire.primitives import (
     null_field,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -48,7 +48,7 @@ pack_ii = packed("ii").pack
 pack_io = packed("io").pack
 pack_iox = packed("iox").pack
 unpack_after_string_ihB = after_strings("ihB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from

@@ -15,8 +15,8 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
-    pack_each,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_ix = pack_each("ix")
+pack_all_ix = packers("ix")
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 unpack_UB = packed("UB").unpack_from
@@ -225,7 +225,7 @@ def _write_v0(m):
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
         f5 = [e.partition for e in l4 if not e.unknown_tagged_fields]
         if len(f5) == len(l4):
-            r.append(pack_each_ix[len(f5)](*f5))
+            r.append(pack_all_ix[len(f5)](*f5))
         else:
             for e6 in l4:
                 if e6.unknown_tagged_fields:

@@ -139,9 +139,7 @@ def _write_v0(m):
         raise inexpressible("IncludeFencedBrokers")
     if not (m.unknown_tagged_fields):
         return pack_ox(m.include_cluster_authorized_operations)
-    r = []
-    r.append(pack_o(m.include_cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_o(m.include_cluster_authorized_operations) + write_tags(m.unknown_tagged_fields)
 
 
 def _write_v1(m):
@@ -149,17 +147,13 @@ def _write_v1(m):
         raise inexpressible("IncludeFencedBrokers")
     if not (m.unknown_tagged_fields):
         return pack_obx(m.include_cluster_authorized_operations, m.endpoint_type)
-    r = []
-    r.append(pack_ob(m.include_cluster_authorized_operations, m.endpoint_type) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ob(m.include_cluster_authorized_operations, m.endpoint_type) + write_tags(m.unknown_tagged_fields)
 
 
 def _write_v2(m):
     if not (m.unknown_tagged_fields):
         return pack_obox(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers)
-    r = []
-    r.append(pack_obo(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_obo(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.describe_producers_response import DescribeProducersResponse
 
-pack_all_i = PACKERS["i"]
-unpack_all_i = UNPACKERS["i"]
+pack_all_i = packers("i")
+unpack_all_i = unpackers("i")
 unpack_short_i = short_arrays("i")
 
 

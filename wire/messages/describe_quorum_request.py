@@ -13,8 +13,8 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
-    pack_each,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
 
 iterate_iB = packed("iB").iter_unpack
-pack_each_ix = pack_each("ix")
+pack_all_ix = packers("ix")
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 unpack_iB = packed("iB").unpack_from
@@ -210,7 +210,7 @@ def _write_v0(m):
             r.append(write_uvarint(n))
         f5 = [e.partition_index for e in l4 if not e.unknown_tagged_fields]
         if len(f5) == len(l4):
-            r.append(pack_each_ix[len(f5)](*f5))
+            r.append(pack_all_ix[len(f5)](*f5))
         else:
             for e6 in l4:
                 if e6.unknown_tagged_fields:

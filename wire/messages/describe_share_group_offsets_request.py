@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
     compact_count,
     compact_string,
     nullable_compact_count,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 
-pack_all_i = PACKERS["i"]
-unpack_all_i = UNPACKERS["i"]
+pack_all_i = packers("i")
+unpack_all_i = unpackers("i")
 unpack_short_i = short_arrays("i")
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,8 +19,10 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pack_Uo = packed("Uo").pack
 pack_UoB = packed("UoB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_h = packed("h").pack
@@ -48,7 +48,7 @@ pack_iB = packed("iB").pack
 pack_ix = packed("ix").pack
 unpack_UoB = packed("UoB").unpack_from
 unpack_after_string_iB = after_strings("iB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_b = packed("b").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hiiiB = packed("hiiiB").unpack_from

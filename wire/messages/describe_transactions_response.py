@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -17,8 +15,10 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -38,7 +38,7 @@ pack_iB = packed("iB").pack
 pack_iqqh = packed("iqqh").pack
 pack_iqqhB = packed("iqqhB").pack
 unpack_after_string_iqqhB = after_strings("iqqhB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iqqhB = packed("iqqhB").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,8 +19,10 @@ from mockraft.wire.primitives import (
     null_field,
     nullable_compact_count,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bi = packed("bi").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_bB = packed("bB").unpack_from
 unpack_bi = packed("bi").unpack_from
 unpack_h = packed("h").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -23,7 +21,9 @@ from mockraft.wire.primitives import (
     null_field,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 iterate_iUB = packed("iUB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iU = packed("iU").pack
@@ -51,7 +51,7 @@ pack_iiiB = packed("iiiB").pack
 pack_iiii = packed("iiii").pack
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iUB = packed("iUB").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -25,10 +23,12 @@ from mockraft.wire.primitives import (
     null_field,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_string_length,
     write_tag,
     write_tags,
@@ -53,7 +53,7 @@ pack_BBU = packed("BBU").pack
 pack_BBq = packed("BBq").pack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iiibii = packed("iiibii").pack
@@ -71,7 +71,7 @@ pack_iqqi = packed("iqqi").pack
 pack_iqx = packed("iqx").pack
 unpack_U = packed("U").unpack_from
 unpack_UB = packed("UB").unpack_from
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iiibiiB = packed("iiibiiB").unpack_from

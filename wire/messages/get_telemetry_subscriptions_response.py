@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -18,8 +16,10 @@ from mockraft.wire.primitives import (
     compact_string,
     no_uuid,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
-pack_all_b = PACKERS["b"]
+pack_all_b = packers("b")
 pack_ihUi = packed("ihUi").pack
 pack_ihUiB = packed("ihUiB").pack
 pack_iio = packed("iio").pack
 pack_iioB = packed("iioB").pack
-unpack_all_b = UNPACKERS["b"]
+unpack_all_b = unpackers("b")
 unpack_ihUiB = packed("ihUiB").unpack_from
 unpack_iioB = packed("iioB").unpack_from
 unpack_short_b = short_arrays("b")

@@ -149,17 +149,13 @@ def _write_v2(m):
         raise inexpressible("OngoingTxnProducerEpoch")
     if not (m.unknown_tagged_fields):
         return pack_ihqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch)
-    r = []
-    r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields)
 
 
 def _write_v6(m):
     if not (m.unknown_tagged_fields):
         return pack_ihqhqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch)
-    r = []
-    r.append(pack_ihqhqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_ihqhqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
     compact_count,
     inexpressible,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_tags,
     write_uvarint,
     wrong_end,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.list_config_resources_response import ListConfigResourcesResponse
 
-pack_all_b = PACKERS["b"]
-unpack_all_b = UNPACKERS["b"]
+pack_all_b = packers("b")
+unpack_all_b = unpackers("b")
 unpack_short_b = short_arrays("b")
 
 
@@ -129,9 +129,7 @@ def _write_v0(m):
         raise inexpressible("ResourceTypes")
     if not (m.unknown_tagged_fields):
         return b"\0"
-    r = []
-    r.append(write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return write_tags(m.unknown_tagged_fields)
 
 
 def _write_v1(m):

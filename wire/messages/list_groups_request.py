@@ -201,9 +201,7 @@ def _write_v3(m):
         raise inexpressible("TypesFilter")
     if not (m.unknown_tagged_fields):
         return b"\0"
-    r = []
-    r.append(write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return write_tags(m.unknown_tagged_fields)
 
 
 def _write_v4(m):

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -17,8 +15,10 @@ from mockraft.wire.primitives import (
     compact_string,
     nullable_compact_count,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_short_i = short_arrays("i")
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -17,8 +15,10 @@ from mockraft.wire.primitives import (
     compact_string,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_short_i = short_arrays("i")

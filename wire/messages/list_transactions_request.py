@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -18,8 +16,10 @@ from mockraft.wire.primitives import (
     inexpressible,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.list_transactions_response import ListTransactionsResponse
 
-pack_all_q = PACKERS["q"]
+pack_all_q = packers("q")
 pack_q = packed("q").pack
 pack_qB = packed("qB").pack
 pack_qx = packed("qx").pack
-unpack_all_q = UNPACKERS["q"]
+unpack_all_q = unpackers("q")
 unpack_qB = packed("qB").unpack_from
 unpack_short_q = short_arrays("q")
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -24,8 +22,10 @@ from mockraft.wire.primitives import (
     null_field,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 pack_Uo = packed("Uo").pack
 pack_UoB = packed("UoB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
@@ -60,7 +60,7 @@ unpack_UoB = packed("UoB").unpack_from
 unpack_after_string_UoB = after_strings("UoB")
 unpack_after_string_iB = after_strings("iB")
 unpack_after_string_oB = after_strings("oB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from

@@ -13,8 +13,8 @@ from mockraft.wire.primitives import (
     check_count,
     no_tags,
     null_field,
-    pack_each,
     packed,
+    packers,
     wrong_end,
 )
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.offset_delete_response import OffsetDeleteResponse
 
 iterate_i = packed("i").iter_unpack
-pack_each_i = pack_each("i")
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 unpack_h = packed("h").unpack_from
@@ -199,7 +199,7 @@ def _write_v0(m):
         r.append(pack_i(n))
         f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
         if len(f6) == len(l5):
-            r.append(pack_each_i[len(f6)](*f6))
+            r.append(pack_all_i[len(f6)](*f6))
         else:
             for e7 in l5:
                 if e7.unknown_tagged_fields:

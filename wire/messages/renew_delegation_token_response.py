@@ -112,9 +112,7 @@ def _write_v1(m):
 def _write_v2(m):
     if not (m.unknown_tagged_fields):
         return pack_hqix(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms)
-    r = []
-    r.append(pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}

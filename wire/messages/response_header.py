@@ -108,9 +108,7 @@ def _write_v0(m):
 def _write_v1(m):
     if not (m.unknown_tagged_fields):
         return pack_ix(m.correlation_id)
-    r = []
-    r.append(pack_i(m.correlation_id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_i(m.correlation_id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -19,8 +17,10 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_b = PACKERS["b"]
+pack_all_b = packers("b")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_io = packed("io").pack
@@ -45,7 +45,7 @@ pack_ioB = packed("ioB").pack
 pack_qq = packed("qq").pack
 pack_qqB = packed("qqB").pack
 unpack_UB = packed("UB").unpack_from
-unpack_all_b = UNPACKERS["b"]
+unpack_all_b = unpackers("b")
 unpack_iB = packed("iB").unpack_from
 unpack_ioB = packed("ioB").unpack_from
 unpack_qqB = packed("qqB").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -19,8 +17,10 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_b = PACKERS["b"]
-pack_all_i = PACKERS["i"]
+pack_all_b = packers("b")
+pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_iiiiii = packed("iiiiii").pack
@@ -48,8 +48,8 @@ pack_iiiiiiboB = packed("iiiiiiboB").pack
 pack_qq = packed("qq").pack
 pack_qqB = packed("qqB").pack
 unpack_UB = packed("UB").unpack_from
-unpack_all_b = UNPACKERS["b"]
-unpack_all_i = UNPACKERS["i"]
+unpack_all_b = unpackers("b")
+unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_iiiiiiB = packed("iiiiiiB").unpack_from
 unpack_iiiiiiboB = packed("iiiiiiboB").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -20,8 +18,10 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -45,7 +45,7 @@ pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iiB = after_strings("iiB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_hB = packed("hB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iiB = packed("iiB").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -18,8 +16,10 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_iib = packed("iib").pack
 pack_iibB = packed("iibB").pack
 unpack_UB = packed("UB").unpack_from
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_ihB = packed("ihB").unpack_from
 unpack_iib = packed("iib").unpack_from
 unpack_short_i = short_arrays("i")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -20,8 +18,10 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_h = packed("h").pack
@@ -62,7 +62,7 @@ unpack_after_string_iB = after_strings("iB")
 unpack_after_string_ihB = after_strings("ihB")
 unpack_after_string_iib = after_strings("iib")
 unpack_after_string_iqB = after_strings("iqB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_b = packed("b").unpack_from
 unpack_bB = packed("bB").unpack_from
 unpack_hB = packed("hB").unpack_from

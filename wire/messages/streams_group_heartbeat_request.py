@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -19,8 +17,10 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_all_h = PACKERS["h"]
-pack_all_i = PACKERS["i"]
+pack_all_h = packers("h")
+pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_ib = packed("ib").pack
@@ -57,8 +57,8 @@ unpack_after_string_HB = after_strings("HB")
 unpack_after_string_ihB = after_strings("ihB")
 unpack_after_string_iiB = after_strings("iiB")
 unpack_after_string_iqB = after_strings("iqB")
-unpack_all_h = UNPACKERS["h"]
-unpack_all_i = UNPACKERS["i"]
+unpack_all_h = unpackers("h")
+unpack_all_i = unpackers("i")
 unpack_b = packed("b").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ib = packed("ib").unpack_from

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -20,8 +18,10 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     nullable_compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_i = packed("i").pack
@@ -52,7 +52,7 @@ unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_after_string_iiiiB = after_strings("iiiiB")
 unpack_after_string_iiiqB = after_strings("iiiqB")
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from

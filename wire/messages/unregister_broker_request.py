@@ -91,9 +91,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_ix(m.broker_id)
-    r = []
-    r.append(pack_i(m.broker_id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_i(m.broker_id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

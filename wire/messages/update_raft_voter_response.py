@@ -171,10 +171,8 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not ((m.current_leader.leader_id != -1 or m.current_leader.leader_epoch != -1 or m.current_leader.host or m.current_leader.port != 0 or m.current_leader.unknown_tagged_fields) or m.unknown_tagged_fields):
         return pack_ihx(m.throttle_time_ms, m.error_code)
-    r = []
-    r.append(pack_ih(m.throttle_time_ms, m.error_code))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_ih(m.throttle_time_ms, m.error_code), b"\0"]
     if (m.current_leader.leader_id != -1 or m.current_leader.leader_epoch != -1 or m.current_leader.host or m.current_leader.port != 0 or m.current_leader.unknown_tagged_fields):
         r2 = []
         e3 = m.current_leader

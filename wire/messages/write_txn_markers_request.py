@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
     compact_count,
     compact_string,
     packed,
+    packers,
     read_tags,
     short_arrays,
+    unpackers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
 pack_ibx = packed("ibx").pack
 pack_ix = packed("ix").pack
 pack_qho = packed("qho").pack
 pack_qhoB = packed("qhoB").pack
-unpack_all_i = UNPACKERS["i"]
+unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_ibB = packed("ibB").unpack_from
 unpack_qhoB = packed("qhoB").unpack_from

@@ -116,9 +116,8 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.name is not None or m.unknown_tagged_fields):
         return b"\0"
-    r = []
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 0
+    r = [b"\0"]
     if m.name is not None:
         r2 = []
         b3 = m.name

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,6 +20,7 @@ from mockraft.wire.primitives import (
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_uuids_tag,
     wrong_end,
     wrong_tag_size,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pack_BBb = packed("BBb").pack
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
-unpack_all_U = UNPACKERS["U"]
+unpack_all_U = unpackers("U")
 unpack_b = packed("b").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 unpack_short_U = short_arrays("U")
@@ -334,10 +334,8 @@ def _write_v0(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    r = []
-    r.append(pack_iq(m.broker_id, m.broker_epoch))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
     if m.fenced != 0:
         r.append(pack_BBb(0, 1, m.fenced))
     if m.unknown_tagged_fields:
@@ -354,10 +352,8 @@ def _write_v1(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    r = []
-    r.append(pack_iq(m.broker_id, m.broker_epoch))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
     if m.fenced != 0:
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:
@@ -374,10 +370,8 @@ def _write_v2(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    r = []
-    r.append(pack_iq(m.broker_id, m.broker_epoch))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
     if m.fenced != 0:
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:
@@ -394,10 +388,8 @@ def _write_v2(m):
 def _write_v3(m):
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    r = []
-    r.append(pack_iq(m.broker_id, m.broker_epoch))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
     if m.fenced != 0:
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:

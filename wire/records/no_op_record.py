@@ -82,9 +82,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return b"\0"
-    r = []
-    r.append(write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
@@ -19,9 +17,11 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_count,
     packed,
+    packers,
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_tag,
     write_uuids_tag,
     write_uvarint,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 pack_BBb = packed("BBb").pack
 pack_BBi = packed("BBi").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_iU = packed("iU").pack
 pack_iUx = packed("iUx").pack
-unpack_all_U = UNPACKERS["U"]
-unpack_all_i = UNPACKERS["i"]
+unpack_all_U = unpackers("U")
+unpack_all_i = unpackers("i")
 unpack_b = packed("b").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iUB = packed("iUB").unpack_from
@@ -582,10 +582,8 @@ def _write_v0(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    r = []
-    r.append(pack_iU(m.partition_id, m.topic_id))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
     if m.isr is not None:
         r2 = []
         l3 = m.isr
@@ -666,10 +664,8 @@ def _write_v1(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.directories is not None or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    r = []
-    r.append(pack_iU(m.partition_id, m.topic_id))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
     if m.isr is not None:
         r2 = []
         l3 = m.isr
@@ -748,10 +744,8 @@ def _write_v2(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.eligible_leader_replicas is not None or m.last_known_elr is not None or m.directories is not None or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    r = []
-    r.append(pack_iU(m.partition_id, m.topic_id))
-    a1 = len(r)
-    r.append(b"\0")
+    a1 = 1
+    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
     if m.isr is not None:
         r2 = []
         l3 = m.isr

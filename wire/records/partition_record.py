@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
-    PACKERS,
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -21,9 +19,11 @@ from mockraft.wire.primitives import (
     no_uuid,
     nullable_compact_count,
     packed,
+    packers,
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_tag,
     write_uuids,
     write_uvarint,
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_BBb = packed("BBb").pack
-pack_all_i = PACKERS["i"]
+pack_all_i = packers("i")
 pack_iU = packed("iU").pack
 pack_iUB = packed("iUB").pack
 pack_iii = packed("iii").pack
 pack_iiiB = packed("iiiB").pack
 pack_iiix = packed("iiix").pack
-unpack_all_U = UNPACKERS["U"]
-unpack_all_i = UNPACKERS["i"]
+unpack_all_U = unpackers("U")
+unpack_all_i = unpackers("i")
 unpack_b = packed("b").unpack_from
 unpack_iUB = packed("iUB").unpack_from
 unpack_iiiB = packed("iiiB").unpack_from

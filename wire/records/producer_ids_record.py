@@ -92,9 +92,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_iqqx(m.broker_id, m.broker_epoch, m.next_producer_id)
-    r = []
-    r.append(pack_iqq(m.broker_id, m.broker_epoch, m.next_producer_id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_iqq(m.broker_id, m.broker_epoch, m.next_producer_id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -17,8 +17,8 @@ from mockraft.wire.primitives import (
     inexpressible,
     no_uuid,
     nullable_compact_count,
-    pack_each,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 iterate_iB = packed("iB").iter_unpack
-pack_each_ix = pack_each("ix")
+pack_all_ix = packers("ix")
 pack_i = packed("i").pack
 pack_iiiU = packed("iiiU").pack
 pack_iiiUx = packed("iiiUx").pack
@@ -215,7 +215,7 @@ def _write_v0(m):
         r.append(pack_iiiq(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset) + write_uvarint(n))
     f3 = [e.voter_id for e in l2 if not e.unknown_tagged_fields]
     if len(f3) == len(l2):
-        r.append(pack_each_ix[len(f3)](*f3))
+        r.append(pack_all_ix[len(f3)](*f3))
     else:
         for e4 in l2:
             if e4.unknown_tagged_fields:
@@ -240,9 +240,7 @@ def _write_v1(m):
         raise no_uuid("VotedDirectoryId")
     if not (m.unknown_tagged_fields):
         return pack_iiiUx(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id)
-    r = []
-    r.append(pack_iiiU(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_iiiU(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}

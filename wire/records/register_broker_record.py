@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UNPACKERS,
     UNSET,
     UVARINTS,
     WRITE_FAULTS,
@@ -27,6 +26,7 @@ from mockraft.wire.primitives import (
     short_arrays,
     tag_count,
     tag_header,
+    unpackers,
     write_string_length,
     write_tags,
     write_uuids_tag,
@@ -55,7 +55,7 @@ pack_ox = packed("ox").pack
 unpack_HhB = packed("HhB").unpack_from
 unpack_after_string_HhB = after_strings("HhB")
 unpack_after_string_hhB = after_strings("hhB")
-unpack_all_U = UNPACKERS["U"]
+unpack_all_U = unpackers("U")
 unpack_hhB = packed("hhB").unpack_from
 unpack_iUqB = packed("iUqB").unpack_from
 unpack_ioUqB = packed("ioUqB").unpack_from

@@ -92,9 +92,7 @@ def _write_v0(m):
         raise no_uuid("Id")
     if not (m.unknown_tagged_fields):
         return pack_Ux(m.id)
-    r = []
-    r.append(pack_U(m.id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_U(m.id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

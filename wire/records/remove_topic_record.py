@@ -92,9 +92,7 @@ def _write_v0(m):
         raise no_uuid("TopicId")
     if not (m.unknown_tagged_fields):
         return pack_Ux(m.topic_id)
-    r = []
-    r.append(pack_U(m.topic_id) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_U(m.topic_id) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -90,9 +90,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_hqx(m.version, m.last_contained_log_timestamp)
-    r = []
-    r.append(pack_hq(m.version, m.last_contained_log_timestamp) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_hq(m.version, m.last_contained_log_timestamp) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -90,9 +90,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_iqx(m.id, m.epoch)
-    r = []
-    r.append(pack_iq(m.id, m.epoch) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_iq(m.id, m.epoch) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

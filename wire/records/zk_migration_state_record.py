@@ -88,9 +88,7 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.unknown_tagged_fields):
         return pack_bx(m.zk_migration_state)
-    r = []
-    r.append(pack_b(m.zk_migration_state) + write_tags(m.unknown_tagged_fields))
-    return b"".join(r)
+    return pack_b(m.zk_migration_state) + write_tags(m.unknown_tagged_fields)
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}
