@@ -1,6 +1,6 @@
 """Options of one controller: the fields of `ControllerConfig`, each with its bounds and help text."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -329,6 +329,11 @@ class ControllerConfig:
 
         text = self.controller_quorum_voters or self.initial_controllers
         return read_voters(text, self.controller_listener_name) if text else VoterSet()
+
+    @property
+    def static_voter_ids(self) -> Collection[int]:
+        """Ids of `controller_quorum_voters`."""
+        return self.configured_voters.nodes if self.controller_quorum_voters else ()
 
     @property
     def initial_kraft_version(self) -> int:

@@ -135,7 +135,7 @@ class Repeats:
         self._unchanged: list[tuple[object, dict[Any, int] | None]] = []
         self._compared: Compared = {}
         journal.ring.make = self._recorded
-        if not self._has_records:
+        if not isinstance(journal.ring, PureRing):
             journal.ring.make = self._restored
             from mockraft_speed import _repeats
 

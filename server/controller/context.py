@@ -41,6 +41,9 @@ class ControllerContext(Protocol):
     def fenced_in_steps(self) -> int | None:
         """Id of the broker that is being fenced in steps, if there is one."""
 
+    def continue_steps(self, now_ms: int) -> None:
+        """Make the next step of the fencing that is made in steps, if there is one."""
+
     @property
     def release(self) -> Release:
         """The Kafka release whose controller this is."""

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.wire import error_codes, scram
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -64,7 +64,7 @@ def alter_credentials(
     """Return, by user in Kafka's order, None for an altered credential, else the error.
 
     A user may be named once: a user named twice is not altered at all. Valid alterations are made, whatever the result
-    of the others.
+    of the others. ApiError UNKNOWN_SERVER_ERROR for all of them when they are too much for one batch.
     """
     removals, changes = _HashMap[Deletion](), _HashMap[Upsertion]()
     refused: dict[str, ApiError] = {}
@@ -94,6 +94,8 @@ def alter_credentials(
             done[user] = None
         else:
             refused[user] = ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    if len(records) > RECORDS_PER_BATCH_MAX:  # Kafka's list of them has no bound: writing it fails
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     return ControllerResult(records, {**done, **dict(in_hash_map_order(refused))}, "SCRAM credentials altered")
 
 

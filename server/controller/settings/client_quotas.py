@@ -30,6 +30,7 @@ _USER_AND_CLIENT_KEYS: Final = {
 _IP_KEYS: Final = {"connection_creation_rate": "INT"}
 _LARGEST: Final = {"INT": float((1 << 31) - 1), "LONG": float((1 << 63) - 1)}
 _FRACTION_MAX: Final = 1e-6
+_IPV4_LENGTH_MAX: Final = 15
 
 Entity = Mapping[str, str | None]
 """Name by entity type, None for the default entity of the type."""
@@ -127,13 +128,27 @@ def _check_value(keys: Mapping[str, str], key: str, value: float, *, is_finite: 
 
 
 def _is_address(text: str) -> bool:
-    if text == "localhost":
+    """Return True for what InetAddress.getByName takes without asking a name server or for the machine's interfaces."""
+    if text == "localhost" or _is_ipv4(text):
         return True
     try:
-        ipaddress.ip_address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
+        address = ipaddress.IPv6Address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
     except ValueError:
         return False
-    return True
+    return address.scope_id is None or address.scope_id.isdigit()
+
+
+def _is_ipv4(text: str) -> bool:
+    """Return True for one to four decimal numbers; the last one has the rest of the 32 bits."""
+    numbers = text.split(".")
+    if (
+        len(text) > _IPV4_LENGTH_MAX
+        or len(numbers) > 4
+        or not all(each.isascii() and each.isdigit() for each in numbers)
+    ):
+        return False
+    *bytes_, rest = map(int, numbers)
+    return all(each < 256 for each in bytes_) and rest < 256 ** (4 - len(bytes_))
 
 
 def _is_same(one: float, other: float) -> bool:

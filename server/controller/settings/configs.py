@@ -301,5 +301,6 @@ def _check_existence(controller: "ControllerContext", resource_type: int, name: 
         node_id = parse_integer(name)
         cluster = controller.image.cluster
         has_controllers = controller.log.kraft_version == 0 or controller.release.has(Behaviour.CONTROLLERS_ARE_NODES)
-        if node_id not in cluster.brokers and not (has_controllers and node_id in cluster.controllers):
+        controllers = {*cluster.controllers, *controller.config.static_voter_ids} if has_controllers else ()
+        if node_id not in cluster.brokers and node_id not in controllers:
             raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -106,7 +106,10 @@ def _check(controller: "ControllerContext", name: str, level: int, current: int,
 
 
 def _reason_not_supported(controller: "ControllerContext", name: str, level: int) -> str | None:
-    """Return the first node that does not support the level: this controller, a broker, or another controller."""
+    """Return the first node that does not support the level: this controller, a broker, or another controller.
+
+    A voter of a static quorum that never registered may not either.
+    """
     own_id = controller.config.node_id
     low, high = controller.supported_features().get(name, (0, 0))
     ranges = [(f"Local controller {own_id}", VersionRange(low, high))]
@@ -120,6 +123,10 @@ def _reason_not_supported(controller: "ControllerContext", name: str, level: int
     for who, supported in ranges:
         if not supported.min_version <= level <= supported.max_version:
             return f"{who} {_how_far(supported)}"
+    if "controller_registration" in controller.image.version.supports:
+        for voter_id in controller.config.static_voter_ids:
+            if voter_id != own_id and voter_id not in cluster.controllers:
+                return f"controller {voter_id} has not registered, and may not support this feature"
     return None
 
 

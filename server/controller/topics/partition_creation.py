@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Topic
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.topics.placement import place
 from mockraft.server.controller.topics.topics import (
@@ -30,8 +30,9 @@ def create_partitions(
 ) -> ControllerResult[Mapping[str, ApiError | None]]:
     """Generate records of the new partitions, one batch; per name its error. Names are distinct.
 
-    ApiError POLICY_VIOLATION for all topics if they get too many partitions. Kafka's quirk before 4.4: a topic that is
-    too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its partitions that still fit are written.
+    ApiError POLICY_VIOLATION for all topics if they are more than one batch, or get too many partitions. Kafka's quirk
+    before 4.4: a topic that is too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its partitions
+    that still fit are written.
     """
     are_counted = controller.release.has(Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
     if are_counted and _added(controller, topics) > PARTITIONS_PER_REQUEST_MAX:
@@ -45,6 +46,7 @@ def create_partitions(
             _add_partitions(controller, asked, records, quota)
         except ApiError as refusal:
             results[asked.name] = refusal.kept()
+    check_fits_one_batch(results)
     return ControllerResult(records, results, "partitions created")
 
 

@@ -9,7 +9,13 @@ from mockraft.kafka_configs.config_keys import TOPIC
 from mockraft.kafka_configs.config_values import Operation
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition
-from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
+from mockraft.server.controller.result import (
+    RECORDS_PER_BATCH_MAX,
+    ApiError,
+    ControllerResult,
+    check_fits_one_batch,
+    invalid_request,
+)
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.config_rules import Node
 from mockraft.server.controller.settings.configs import Change, EffectiveConfig
@@ -76,13 +82,18 @@ def create_topics(
 def delete_topics(
     controller: ControllerContext, topic_ids: Iterable[bytes], quota: MutationQuota = NO_QUOTA
 ) -> ControllerResult[dict[bytes, ApiError | None]]:
-    """Generate records that delete these existing topics, and per topic None or its error."""
+    """Generate records that delete these existing topics, and per topic None or its error.
+
+    Kafka's quirk: topics beyond one batch are refused with UNKNOWN_SERVER_ERROR.
+    """
     records: list[RecordAt] = []
     results: dict[bytes, ApiError | None] = {}
     for topic_id in topic_ids:
         results[topic_id] = None
         try:
             quota.draw(len(controller.image.topics.by_id[topic_id].partitions))
+            if len(records) == RECORDS_PER_BATCH_MAX:
+                raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
             records.append(RecordAt(RemoveTopicRecord(topic_id=topic_id), 0))
         except ApiError as refusal:
             results[topic_id] = refusal.kept()

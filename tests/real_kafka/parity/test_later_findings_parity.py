@@ -93,6 +93,12 @@ def mixed_replication(side: Side) -> Iterator[tuple[str, Any]]:
             yield f"{name} to {count}", [len(record.replicas) for record, _ in side.new_records()]
 
 
+def many(side: Side) -> Iterator[tuple[str, Any]]:
+    """Yield how more topics are answered than a batch has records."""
+    asked = CreatePartitionsRequest(topics=[more_partitions(f"none-{n}", 2) for n in range(10_001)], timeout_ms=60_000)
+    yield "many topics", {(each.error_code, each.error_message) for each in side.ask(asked, 3).results}
+
+
 def names(side: Side) -> Iterator[tuple[str, Any]]:
     """Yield how names of brokers are answered that are numbers to Java, or almost."""
     for about, name in NAMES.items():
@@ -191,7 +197,7 @@ def run(side: Side) -> dict[str, Any]:
     for broker_id in (1, 2, 3):
         side.add_broker(broker_id, None, 1)
     side.new_records()
-    for part in (mixed_replication, names, quotas, dynamic_values, observer, replaced_registration):
+    for part in (mixed_replication, many, names, quotas, dynamic_values, observer, replaced_registration):
         found |= dict(part(side))
     return found
 

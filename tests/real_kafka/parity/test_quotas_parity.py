@@ -55,6 +55,10 @@ CASES = [
     alter("a default client of a user", entry([(USER, "ann"), (CLIENT, None)], **{PRODUCER: 3})),
     alter("an ip", entry([(IP, "10.0.0.1")], **{CONNECTIONS: 9})),
     alter("an ip of six", entry([(IP, "::1")], **{CONNECTIONS: 9}), entry([(IP, "[::2]")], **{CONNECTIONS: 9})),
+    *(
+        alter(f"the ip {ip}", entry([(IP, ip)], **{CONNECTIONS: 9}))
+        for ip in ("127.1", "2130706433", "1.2.3", "01.2.3.4", "1.2.3.256", "1.16777216", "fe80::1%1", "fe80::1%no")
+    ),
     alter("a name", entry([(IP, "localhost")], **{CONNECTIONS: 9})),
     alter("the default ip", entry([(IP, None)], **{CONNECTIONS: 10})),
     alter("an ip that is none", entry([(IP, "10.0.0.256")], **{CONNECTIONS: 9})),

@@ -14,8 +14,8 @@ from ...conftest import Cluster
 
 USER, CLIENT, IP = "user", "client-id", "ip"
 RATE, CONNECTIONS, PERCENTAGE = "producer_byte_rate", "connection_creation_rate", "request_percentage"
-ADDRESSES = ("10.0.0.1", "::1", "[fe80::1]", "localhost", None)
-NOT_LOOKED_UP = ("10.0.0.256", "nowhere.example", "1.2.3.4/24")
+ADDRESSES = ("10.0.0.1", "::1", "[fe80::1]", "localhost", None, "127.1", "16909060")
+NOT_LOOKED_UP = ("10.0.0.256", "1.2.3.4.5", "fe80::1%lo", "nowhere.example", "1.2.3.4/24")
 
 
 Entity = Mapping[str, str | None]

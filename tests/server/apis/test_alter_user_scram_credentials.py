@@ -53,6 +53,15 @@ def test_the_keys_are_those_of_the_rfc(cluster: Cluster, alter: Alter) -> None:
     assert base64.b64encode(record.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 
+def test_credentials_beyond_one_batch_are_an_unknown_error(
+    cluster: Cluster, alter: Alter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mockraft.server.controller.security.scram.RECORDS_PER_BATCH_MAX", 2)
+    answers = alter(*(upsertion(name) for name in "abc"))
+    assert {code for code, _ in answers.values()} == {error_codes.UNKNOWN_SERVER_ERROR}
+    assert cluster.written() == []
+
+
 def test_image_holds_the_latest_credential(cluster: Cluster, alter: Alter) -> None:
     alter(upsertion("alice"))
     alter(upsertion("alice", iterations=8192))

@@ -182,3 +182,9 @@ def test_release_4_4_takes_ten_thousand_more_partitions_and_no_more(new_cluster:
     asked = (more_partitions("t", 10_002), more_partitions("no-such", 99))
     assert [code for _, code, _ in said(cluster.ask(request(*asked)))] == [0, error_codes.UNKNOWN_TOPIC_OR_PARTITION]
     assert len(cluster.written()) == 10_000
+
+
+def test_topics_are_no_more_than_one_batch_has_records(cluster: Cluster) -> None:
+    asked = [more_partitions(f"no-such-{number}", 2) for number in range(10_001)]
+    codes = {(code, message) for _, code, message in said(cluster.ask(request(*asked)))}
+    assert codes == {(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")}

@@ -49,6 +49,13 @@ def test_one_record_per_topic_in_one_batch(topics: Cluster) -> None:
     assert topics.written() == [RecordAt(RemoveTopicRecord(topic_id=IDS[name]), 0) for name in "ac"]
 
 
+def test_topics_beyond_one_batch_stay(topics: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mockraft.server.controller.topics.topics.RECORDS_PER_BATCH_MAX", 2)
+    codes = [code for _, _, code in said(topics.ask(request("a", "b", "c")))]
+    assert sorted(codes) == [error_codes.UNKNOWN_SERVER_ERROR, 0, 0]
+    assert len(topics.written()) == 2
+
+
 def test_reports_unknown_topics_and_deletes_the_rest(topics: Cluster) -> None:
     response = topics.ask(request("a", "nowhere", ids=[UNHEARD_OF_ID]))
     assert said(response) == answers(
