@@ -88,6 +88,8 @@ def test_diff_covers_everything_by_default() -> None:
     [
         ((), "say of what: --from DIR|CHECKPOINT|PCAP"),
         (("--from", "/nowhere"), "/nowhere: cannot be read: No such file or directory"),
+        (("records", "--from", CAPTURE, "--at", "12", "--to", "10"), "10 is before 12, the point of --at"),
+        (("plan", "--from", CAPTURE, "--html", "/no/such/plan.html"), "/no/such: there is no folder to write to"),
         (("--from", CAPTURE, "--at", "9999"), "there is no state at 9999; it has the records 0 to 643"),
         (("--from", CAPTURE, "--at", "soon"), "'soon' is neither an offset nor a time"),
         (("--from", CAPTURE, "--at", "1"), "there is no metadata.version up to offset 1"),

@@ -223,6 +223,8 @@ def records(source: Source, at: First = None, to: Last = None, as_json: AsJson =
         first = history.first_offset if at is None else history.end_of(at) - 1
     with blaming("--to"):
         end_offset = history.end_of(to)
+        if to is not None and first >= end_offset:
+            raise ValueError(f"{to} is before {at}, the point of --at")
     for note in history.notes:
         typer.echo(f"mockraft twin: {note}", err=True)
     found = []

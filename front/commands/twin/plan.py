@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,6 +100,8 @@ def plan(
             import_module("jinja2")
         except ModuleNotFoundError as error:
             end_without("twin plan", error.name, "conformance")
+        if not os.access(html.parent, os.W_OK):  # before the plan, which may take minutes
+            raise typer.BadParameter(f"{html.parent}: there is no folder to write to", param_hint="--html")
     if save_test is not None and save_test.exists() and not overwrite:
         raise typer.BadParameter(
             f"{save_test} exists: replace it and its state with --overwrite", param_hint="--save-test"

@@ -107,6 +107,8 @@ def read_plan(path: Path) -> list[Step]:
 
 def steps_of(tree: object) -> list[Step]:
     """Return the steps in a list, or in a mapping's `steps`; there may be none. PlanError."""
+    if isinstance(tree, dict) and (other := [str(key) for key in tree if key != "steps"]):
+        raise PlanError(f"a plan has only `steps`, not {', '.join(other)}")
     found = tree.get("steps") if isinstance(tree, dict) else tree
     if not isinstance(found, list | tuple):
         raise PlanError("a plan is a list of steps, or has one as its `steps`")
@@ -127,7 +129,7 @@ def _step(number: int, tree: object) -> Step:
 
 def _number(argument: Any) -> int:
     if type(argument) is not int or not 0 <= argument <= _NUMBER_MAX:
-        raise ValueError(f"it takes a number, not {argument!r}")
+        raise ValueError(f"it takes a number from 0 to {_NUMBER_MAX}, not {argument!r}")
     return argument
 
 
