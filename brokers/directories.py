@@ -160,7 +160,8 @@ class Directories(Component):
 
     def is_live(self, directory_id: bytes) -> bool:
         """Return True if this is a usable directory of this broker."""
-        return any(log_dir.directory_id == directory_id for log_dir in self.live())
+        log_dirs = self._core.config.log_dirs
+        return directory_id not in self.offline and any(each.directory_id == directory_id for each in log_dirs)
 
     def is_cordoned(self, directory_id: bytes) -> bool:
         """Return True if no new replica should be placed there."""

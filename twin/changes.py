@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
-from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, METADATA_VERSION
+from mockraft.server.controller.topics.partition_rules import min_isr_in
 from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids
 from mockraft.wire.records.no_op_record import NoOpRecord
@@ -100,7 +101,8 @@ def each_change(history: History, before: Moment, after: Moment) -> Iterator[tup
         first_offset = header.base_offset if began is None else began
         began = first_offset if image.open_transaction is not None else None
         applied = Applied(first_offset, records[-1].offset, records[-1].timestamp_ms)
-        for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers):
+        tells_shutdowns = was.features.get(METADATA_VERSION, 0) >= CONTROLLED_SHUTDOWN_LEVEL
+        for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers) if tells_shutdowns else ():
             if old and new and old.incarnation_id != new.incarnation_id and not old.in_controlled_shutdown:
                 yield applied, Change(f"broker {broker_id}", "restarted without a controlled shutdown", None, True)
         for change in changes(was, image):
@@ -210,7 +212,7 @@ def _topics(before: Image, after: Image) -> Iterator[Change]:
 
 def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
     """Yield what a new topic's partitions lack: a leader, or in-sync replicas."""
-    least = _least(image, topic)
+    least = min_isr_in(image, topic) if topic.partitions else 0
     for partition_id, partition in topic.partitions.items():
         subject = f"topic {topic.name} partition {partition_id}"
         if partition.leader == NO_LEADER:
@@ -218,12 +220,6 @@ def _unavailable(image: Image, topic: Topic) -> Iterator[Change]:
         elif _in_sync(partition, least):
             isr = _text([*partition.isr])
             yield Change(subject, "ISR", None, f"{isr}, fewer than the {least} of {_MIN_ISR}")
-
-
-def _least(image: Image, topic: Topic) -> int:
-    layers = (image.configs.get(key, {}) for key in ((config_keys.TOPIC, topic.name), (config_keys.BROKER, "")))
-    values = (layer.get(_MIN_ISR, "") for layer in layers)
-    return next((int(value) for value in values if value.isdecimal()), 1)
 
 
 def _min_isr(before: Image, after: Image) -> Iterator[Change]:
@@ -234,7 +230,9 @@ def _min_isr(before: Image, after: Image) -> Iterator[Change]:
         old, own = before.topics.by_id.get(topic_id), (config_keys.TOPIC, new.name)
         if old is None or (old == new and is_default_equal and before.configs.get(own) == after.configs.get(own)):
             continue
-        least, wanted = _least(before, old), _least(after, new)
+        if not old.partitions or not new.partitions:
+            continue
+        least, wanted = min_isr_in(before, old), min_isr_in(after, new)
         for partition_id, partition in new.partitions.items():
             was = old.partitions.get(partition_id, partition)
             texts = [_in_sync(was, least), _in_sync(partition, wanted)]
@@ -245,8 +243,7 @@ def _min_isr(before: Image, after: Image) -> Iterator[Change]:
 
 def _in_sync(partition: Partition, least: int) -> str:
     """Return what a partition below min.insync.replicas has, else nothing."""
-    wanted = min(least, len(partition.replicas))
-    return f"{len(partition.isr)} of {wanted} in sync" if len(partition.isr) < wanted else ""
+    return f"{len(partition.isr)} of {least} in sync" if len(partition.isr) < least else ""
 
 
 def _name_of(pair: tuple[bytes, Topic | None, Topic | None]) -> str:

@@ -73,7 +73,7 @@ class Shell:
         self._events: deque[AnyEvent] = deque()
         self._is_busy = False
         self._timers: list[tuple[float, Timer]] = []
-        self._will_flush = False
+        self._will_flush = self._will_tick = False
         kernel.outside = self
 
     def now_ms(self) -> float:
@@ -167,13 +167,18 @@ class Shell:
     def _arm(self) -> None:
         """Schedule the next tick. Later ticks stay scheduled, so that a heartbeat sets one timer and cancels none."""
         when_ms = self._kernel.next_deadline_ms
+        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms() and not self._will_tick:
+            # Nobody may move the clock now, and its timer of this time may be set already.
+            self._will_tick = True
+            asyncio.get_running_loop().call_soon(self._tick_soon)
         if when_ms >= (self._timers[-1][0] if self._timers else NEVER_MS):
             return
         loop = asyncio.get_running_loop()
         self._timers.append((when_ms, self._clock.call_at(loop, when_ms, self._tick)))
-        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms():
-            # Nobody may move the clock now.
-            loop.call_soon(self._tick_now)
+
+    def _tick_soon(self) -> None:
+        self._will_tick = False
+        self._tick_now()
 
     def _tick(self) -> None:
         self._timers.pop()

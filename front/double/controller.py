@@ -218,6 +218,7 @@ class Controller(DoubleInLoop, ControllerApi):
     ) -> SimulatedBroker:
         """Start a simulated broker that runs until the block ends; return it once it runs, or earlier.
 
+        In a twin a broker that was registered once continues with its directories, rack and features.
         `wait="registered"` returns it once the controller has accepted its registration, `wait=None` at once. Other
         options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
         Raises RuntimeError for one that stops at once, TimeoutError when `timeout_s` has passed.
@@ -230,6 +231,12 @@ class Controller(DoubleInLoop, ControllerApi):
         from mockraft.double.broker import SimulatedBroker
 
         options = {**self._broker_defaults, **options}
+        source, at = self._twin_of
+        if source is not None:
+            from mockraft.double.twins import continuing_config
+
+            if (config := continuing_config(self, broker_id, source, at, options)) is not None:
+                return config
         options.setdefault("seed", self.rng.getrandbits(32))
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)

@@ -6,7 +6,7 @@ import atexit
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +15,27 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.releases import release
 from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.serving.directory_ids import draw_uuid
 from mockraft.twin import History, read_history, twin_state, write_twin
-from mockraft.twin.brokers import continued, controller_release, registered_brokers
+from mockraft.twin.brokers import continued, controller_release, registered_brokers, with_failed
 from mockraft.twin.history import last_contained_ms
 from mockraft.wire import uuids
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
 if TYPE_CHECKING:
+    from mockraft.double.broker import SimulatedBroker
     from mockraft.double.controller import Controller
     from mockraft.double.options import BrokerOptions
     from mockraft.double.plan.steps import Step
     from mockraft.server.controller.image import Image
     from mockraft.twin.brokers import Which
 
+Source = str | Path | History
+
 _OF_REGISTRATIONS = ("start", "unregister")
 
 
-def twin_options(
-    source: str | Path | History, at: str | int | None = None, *, has_brokers: bool = False
-) -> dict[str, Any]:
+def twin_options(source: Source, at: str | int | None = None, *, has_brokers: bool = False) -> dict[str, Any]:
     """Return the options with which a controller is the twin of a source at a point: its state, release and node id.
 
     SourceError, a ValueError, if there is no such state.
@@ -70,6 +72,42 @@ def drawn_config(controller: Controller, broker_id: int) -> BrokerConfig:
     return draw_config(broker_id, controller.cluster_id, (address,), controller.rng, serve_clients=True)
 
 
+def next_config(controller: Controller, before: SimulatedBroker) -> BrokerConfig:
+    """Return the config with which a broker starts again: directories that failed stay so."""
+    config = with_failed(before.config, before.node.directories.offline)
+    # Kafka reads the epoch of a clean shutdown only when every directory is available.
+    is_clean = before.life.shutdown_answered and not config.offline_log_dirs
+    return dataclasses.replace(
+        config,
+        incarnation_id=draw_uuid(controller.rng),
+        previous_broker_epoch=before.life.broker_epoch if is_clean else -1,
+        listeners=tuple(each._replace(port=0) for each in config.listeners),
+    )
+
+
+def continuing_config(
+    controller: Controller, broker_id: int, source: Source, at: str | int | None, own: BrokerOptions
+) -> BrokerConfig | None:
+    """Return the config of a twin's broker that starts again, registered or once in the log, with `own` options.
+
+    None for a new broker, and for one that is given directories or a port.
+    """
+    if own.keys() - {each.name for each in dataclasses.fields(BrokerConfig)}:
+        return None
+    config = _continuing(controller, broker_id, source, at)
+    return None if config is None else dataclasses.replace(config, **own)  # type: ignore[arg-type,misc]  # fields of BrokerConfig
+
+
+def _continuing(controller: Controller, broker_id: int, source: Source, at: str | int | None) -> BrokerConfig | None:
+    before = controller.brokers.get(broker_id)
+    if before is not None and before.stopped.is_set():
+        return next_config(controller, before)
+    if (registered := registered_config(controller, broker_id)) is not None:
+        return registered
+    options = _last_registrations({broker_id}, source, at).get(broker_id)
+    return None if options is None else started_with(drawn_config(controller, broker_id), options)
+
+
 def started_with(config: BrokerConfig, options: Mapping[str, Any]) -> BrokerConfig:
     """Return a broker's config with the options of the step `start` of a plan."""
     own: dict[str, Any] = {}
@@ -88,9 +126,7 @@ def started_with(config: BrokerConfig, options: Mapping[str, Any]) -> BrokerConf
     return dataclasses.replace(config, **own)
 
 
-def with_registrations(
-    steps: list[Step], image: Image, source: str | Path | History, at: str | int | None
-) -> list[Step]:
+def with_registrations(steps: list[Step], image: Image, source: Source, at: str | int | None) -> list[Step]:
     """Return the steps in which brokers that are not registered start with the last registration in the log up to `at`.
 
     It gives directories, rack and features, as the option `each`, where the step does not. WireError for a record of a
@@ -101,15 +137,21 @@ def with_registrations(
     missing = started - (image.cluster.brokers.keys() - removed)
     if not missing:
         return steps
+    last = _last_registrations(missing, source, at)
+    return [_completed(each, last) for each in steps]
+
+
+def _last_registrations(broker_ids: Collection[int], source: Source, at: str | int | None) -> dict[int, dict[str, Any]]:
+    """Return what the last registrations in the log up to `at` have, as options of the step `start`."""
     history = source if isinstance(source, History) else read_history(source)
     end_offset = history.end_of(at)
     last: dict[int, dict[str, Any]] = {}
     for logged in history.records():
         if logged.offset >= end_offset:
             break
-        if isinstance(logged.record, RegisterBrokerRecord) and logged.record.broker_id in missing:
+        if isinstance(logged.record, RegisterBrokerRecord) and logged.record.broker_id in broker_ids:
             last[logged.record.broker_id] = _options_of(logged.record)
-    return [_completed(each, last) for each in steps]
+    return last
 
 
 def _completed(step: Step, last: Mapping[int, Mapping[str, Any]]) -> Step:

@@ -103,3 +103,17 @@ def test_the_command_runs_them(version: str) -> None:
     with started(*arguments, ready=r"mockraft ready .*\n") as (process, _):
         assert process.stdout is not None
         assert process.stdout.readline().startswith("mockraft brokers bootstrap_servers=127.0.0.1:")
+
+
+def test_a_broker_that_was_unregistered_starts_with_its_last_directories(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual", data_dir=tmp_path / "data", node_id=9) as real:
+        for broker_id in (1, 2):
+            real.start_broker(broker_id, rack="a", log_dirs=())
+        directories = [each.id for each in real.state.broker(2).log_dirs]
+        real.plan([{"shut_down": [2]}, {"unregister": [2]}])
+    with Controller.sync(twin_of=tmp_path / "data", clock="virtual", twin_brokers="live") as twin:
+        for rack in ("a", "b"):
+            broker = twin.start_broker(2, rack=rack)
+            assert [each.id for each in twin.state.broker(2).log_dirs] == directories
+            assert twin.state.broker(2).rack == rack
+            broker.shut_down()

@@ -11,7 +11,7 @@ from mockraft.brokers.fleet import shared_log
 from mockraft.double.plan import PlanOutcome
 
 from ..budgets import soak
-from .large_cluster import write_cluster
+from ..upgrade_examples import write_cluster
 
 TIMEOUT_S = 20
 STEPS: list[dict[str, Any]] = [

@@ -7,6 +7,7 @@ from mockraft import Controller
 from mockraft.twin import History, SourceError, changes, each_change, read_history
 from mockraft.twin.history import time_text
 from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from .directories import write_directory
 
@@ -95,6 +96,20 @@ def test_a_directory_that_went_offline_is_listed_with_its_partitions(tmp_path: P
         in texts
     )
     assert texts.count("broker 1: restarted without a controlled shutdown") == 1
+
+
+def test_no_restart_is_called_unclean_at_a_level_that_does_not_record_shutdowns(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual", data_dir=tmp_path / "data", release="3.9") as controller:
+        features = {"metadata.version": (4, 21), "kraft.version": (0, 1)}
+        controller.start_broker(1, features=features)
+        controller.state.append([FeatureLevelRecord(name="metadata.version", feature_level=6)])
+        controller.brokers[1].kill()
+        controller.advance(20_000)
+        controller.start_broker(1, features=features)
+        history = read_history(tmp_path / "data")
+    texts = [str(change) for _, change in each_change(history, history.moment(0), history.moment())]
+    assert any(text.startswith("broker 1: incarnation ") for text in texts)
+    assert "broker 1: restarted without a controlled shutdown" not in texts
 
 
 def test_a_fencing_after_a_controlled_shutdown_says_so(tmp_path: Path) -> None:

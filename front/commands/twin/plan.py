@@ -139,6 +139,8 @@ def plan(
         with blaming("--html", OSError):
             write_page(outcome, about(history, moment, simulated), html)
     if not outcome.is_safe:
+        # Other errors may have the same exit code: clients look for this line.
+        typer.echo("mockraft twin plan: the plan is not safe", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers.lifecycle import ShutdownWanted
-from mockraft.serving.directory_ids import draw_uuid
-from mockraft.twin.brokers import with_failed, with_restored
+from mockraft.double.twins import drawn_config, next_config, registered_config, started_with
+from mockraft.twin.brokers import with_restored
 from mockraft.wire import uuids
 
 if TYPE_CHECKING:
     from mockraft.brokers.config import BrokerConfig
     from mockraft.double.broker import SimulatedBroker
     from mockraft.double.controller import Controller
+
+
+_OF_THE_STEP: Final = ("brokers", "each", "together")
+"""Options of a step that are none of its brokers."""
 
 
 class BrokerSteps:
@@ -84,18 +87,18 @@ class BrokerSteps:
             return [f"broker {broker_id} does not run"]
         wanted = argument["directory"]
         try:
-            with_restored(self._next_config(broker), wanted)
+            with_restored(next_config(self._controller, broker), wanted)
         except LookupError as error:
             return [str(error)]
         if not broker.stopped.is_set() and (answers := await self.shut_down([broker_id])):
             return answers
-        return await self._run([with_restored(self._next_config(broker), wanted)])
+        return await self._run([with_restored(next_config(self._controller, broker), wanted)])
 
     async def shut_down(self, broker_ids: Sequence[int]) -> list[str]:
         """Shut brokers down in a controlled way, one after the other."""
-        return [answer for broker_id in broker_ids for answer in await self._shut_down_together([broker_id])]
+        return [answer for broker_id in broker_ids for answer in await self._shut_down([broker_id])]
 
-    async def _shut_down_together(self, broker_ids: Sequence[int]) -> list[str]:
+    async def _shut_down(self, broker_ids: Sequence[int]) -> list[str]:
         answers = [f"broker {each} does not run" for each in broker_ids if self._that_runs(each) is None]
         brokers = [broker for each in broker_ids if (broker := self._that_runs(each)) is not None]
         for broker in brokers:
@@ -113,17 +116,16 @@ class BrokerSteps:
         return answers
 
     async def start(self, argument: Sequence[int] | Mapping[str, Any]) -> list[str]:
-        """Start brokers that do not run, one after the other."""
-        broker_ids = argument["brokers"] if isinstance(argument, Mapping) else argument
-        options = argument if isinstance(argument, Mapping) else {}
-        return [answer for each in broker_ids for answer in await self._start_together([each], options)]
+        """Start brokers that do not run: each when nothing changes any more after the one before, or `together`."""
+        options: Mapping[str, Any] = argument if isinstance(argument, Mapping) else {"brokers": argument}
+        return [
+            answer for group in _groups(options["brokers"], options) for answer in await self._start(group, options)
+        ]
 
-    async def _start_together(self, broker_ids: Sequence[int], options: Mapping[str, Any]) -> list[str]:
-        from mockraft.double.twins import drawn_config, registered_config, started_with
-
+    async def _start(self, broker_ids: Sequence[int], options: Mapping[str, Any]) -> list[str]:
         answers, configs = [], []
         for broker_id in broker_ids:
-            given = {name: value for name, value in options.items() if name not in ("brokers", "each")}
+            given = {name: value for name, value in options.items() if name not in _OF_THE_STEP}
             own = {**options.get("each", {}).get(broker_id, {}), **given}
             if "release" in given and "features" not in given:
                 own.pop("features", None)
@@ -133,7 +135,7 @@ class BrokerSteps:
                     answers.append(f"broker {broker_id} runs already, without these options")
                 continue
             if before is not None:
-                config: BrokerConfig | None = self._next_config(before)
+                config: BrokerConfig | None = next_config(self._controller, before)
             else:
                 # One that was fenced in the source, or unregistered.
                 config = registered_config(self._controller, broker_id)
@@ -151,23 +153,11 @@ class BrokerSteps:
         broker_ids: Sequence[int] = self._that_run() if options["brokers"] == "all" else options["brokers"]
         start = {name: options[name] for name in ("release",) if name in options}
         answers: list[str] = []
-        for group in [broker_ids] if options.get("together") else [[each] for each in broker_ids]:
+        for group in _groups(broker_ids, options):
             run = [each for each in group if self._that_runs(each) is not None]
-            answers += await self._shut_down_together(group)
-            answers += await self._start_together(run, start)
+            answers += await self._shut_down(group)
+            answers += await self._start(run, start)
         return answers if broker_ids else ["no broker runs"]
-
-    def _next_config(self, before: SimulatedBroker) -> BrokerConfig:
-        """Return the config with which a broker starts again: directories that failed stay so."""
-        config = with_failed(before.config, before.node.directories.offline)
-        # Kafka reads the epoch of a clean shutdown only when every directory is available.
-        is_clean = before.life.shutdown_answered and not config.offline_log_dirs
-        return dataclasses.replace(
-            config,
-            incarnation_id=draw_uuid(self._controller.rng),
-            previous_broker_epoch=before.life.broker_epoch if is_clean else -1,
-            listeners=tuple(each._replace(port=0) for each in config.listeners),
-        )
 
     async def _run(self, configs: Sequence[BrokerConfig]) -> list[str]:
         answers = []
@@ -184,3 +174,8 @@ class BrokerSteps:
             if config.log_dirs and not is_registered:
                 answers.append(f"broker {config.broker_id} could not register")
         return answers
+
+
+def _groups(broker_ids: Sequence[int], options: Mapping[str, Any]) -> list[Sequence[int]]:
+    """Return the brokers to be handled at the same time."""
+    return [broker_ids] if options.get("together") else [[each] for each in broker_ids]

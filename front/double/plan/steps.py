@@ -12,7 +12,7 @@ A step is a mapping with one key, its kind:
     - start: [2]                                 any registered broker that does not run
     - start: {brokers: [5], release: 4.4}        with the features of another release, or features: {name: [min, max]},
                                                  rack: a, directories: [ID], as one that is not registered needs them,
-                                                 or these three by broker: each: {5: {rack: a}}
+                                                 or these three by broker: each: {5: {rack: a}}; together: true
     - restart: all                               one after the other: controlled, until nothing changes any more
     - restart: {brokers: [1, 2], together: true, release: 4.4}   at the same time; as brokers of another release
     - drain: [3]                                 move all its replicas to other brokers
@@ -304,7 +304,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "lose_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "restore_directory": _mapping({"broker": _number, "directory": _number_or_text}),
     "shut_down": _brokers,
-    "start": _of_brokers(release=_release_name, each=_by_broker, **_REGISTERED),
+    "start": _of_brokers(release=_release_name, together=_flag, each=_by_broker, **_REGISTERED),
     "restart": _restarted,
     "drain": _of_brokers(topics=_texts),
     "reassign": _mapping({"topic": _text, "partition": _number, "replicas": _brokers_or_null}),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, TOPIC, ConfigKey
 from mockraft.kafka_configs.config_values import ConfigSource, Operation, converted, invalid_config
-from mockraft.releases import Behaviour, release
+from mockraft.releases import DEFAULT, Behaviour, release
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import config_rules
 from mockraft.server.controller.settings.policies import AlteredConfigs, ask
@@ -33,6 +33,7 @@ from mockraft.wire.records.config_record import ConfigRecord
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.context import ControllerContext
+    from mockraft.server.controller.image import Image
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
@@ -74,6 +75,15 @@ def topic_config(controller: "ControllerContext", topic_name: str, key: str) -> 
     """Return a topic's value of one key: its own, else the controller node's, the cluster's, the default."""
     own = controller.image.configs.get((TOPIC, topic_name), {})
     return _effective(config_keys.keys(TOPIC, controller.release)[key], own, _layers(controller)).value
+
+
+def topic_config_in(image: "Image", topic_name: str, key: str) -> str | None:
+    """Return a topic's value of one key in an image, of which no node's own configs are known."""
+    own, newest = image.configs.get((TOPIC, topic_name), {}), release(DEFAULT)
+    values = ((image.configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),)
+    return _effective(
+        config_keys.keys(TOPIC, newest)[key], own, _Layers(values, config_keys.topic_synonyms(newest))
+    ).value
 
 
 def effective_topic_configs(controller: "ControllerContext", own: Mapping[str, str]) -> list[EffectiveConfig]:

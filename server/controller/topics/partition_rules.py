@@ -14,6 +14,7 @@ from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+    from mockraft.server.controller.image import Image
 
 
 def partition_rules(
@@ -65,7 +66,15 @@ def begin_change(
 
 def min_isr(controller: "ControllerContext", topic: Topic) -> int:
     """Return the topic's effective min.insync.replicas, at most the replication factor of its first partition."""
-    value = configs.topic_config(controller, topic.name, configs.MIN_INSYNC_REPLICAS)
+    return _least(configs.topic_config(controller, topic.name, configs.MIN_INSYNC_REPLICAS), topic)
+
+
+def min_isr_in(image: "Image", topic: Topic) -> int:
+    """Return the same for an image without a controller, whose own configs are unknown."""
+    return _least(configs.topic_config_in(image, topic.name, configs.MIN_INSYNC_REPLICAS), topic)
+
+
+def _least(value: str | None, topic: Topic) -> int:
     assert value is not None, "min.insync.replicas has a default"
     return min(int(value), len(topic.partitions[0].replicas))
 
