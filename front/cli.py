@@ -6,6 +6,7 @@ listens; Typer is imported for every other command, for help and for error messa
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -22,6 +23,9 @@ ABOUT_MOCKRAFT = """A Kafka KRaft controller for tests: unmodified brokers run o
   mockraft serve --admin-port 8080   a controller to connect to, with its live page at 127.0.0.1:8080
   mockraft serve --help              each command explains itself so
 """
+
+
+_WRITE_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def application() -> typer.Typer:
@@ -44,7 +48,38 @@ def application() -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. If its output cannot be written, exit with code 2, or 1 silently for a closed pipe."""
+    _open_closed_descriptors()
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None or error.errno not in _WRITE_ERRORS:
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)  # the interpreter's own flush must not fail again
+        if error.errno == errno.EPIPE:
+            sys.exit(1)  # as click and Rich do
+        from mockraft.commands.exit_codes import ExitCode
+
+        try:
+            print(f"mockraft: cannot write the output: {error.strerror}", file=sys.stderr)
+        except OSError:
+            os.dup2(nowhere, 2)
+        sys.exit(ExitCode.USAGE)
+
+
+def _open_closed_descriptors() -> None:
+    """Open /dev/null for standard streams that are closed: sockets and files must not get their numbers."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115
+
+
+def _run() -> None:
     _check_codec()
     if sys.argv[1:2] == ["serve"]:
         from mockraft.commands.serve.arguments import read

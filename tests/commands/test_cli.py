@@ -13,7 +13,9 @@ from mockraft.wire.connection import SOFTWARE_VERSION
 from typer import Context
 from typer.main import get_group
 
-from .cli import invoke
+from .cli import DEADLINE_S, invoke
+
+MOCKRAFT = [sys.executable, "-m", "mockraft"]
 
 
 def test_version_shows_the_package_and_kafka_release() -> None:
@@ -52,6 +54,32 @@ def test_help_imports_no_command() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert [name for name in loaded if name.startswith("mockraft")] == []
+
+
+@pytest.mark.parametrize("command", ["--version", "differences", "serve --port 0"])
+def test_output_that_cannot_be_written_is_reported_once(command: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [*MOCKRAFT, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.count("mockraft: cannot write the output: No space left on device\n") == 1
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["--version", "differences"])
+def test_a_closed_pipe_ends_a_command_silently(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run([*MOCKRAFT, command], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("command", ["serve --port 0 --until-stdin-ends", "run --plain --port 0 --for 0.1"])
+def test_a_server_runs_with_closed_standard_streams(command: str) -> None:
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    assert subprocess.run([*closed, *MOCKRAFT, *command.split()], check=False, timeout=DEADLINE_S).returncode == 0
 
 
 @pytest.mark.parametrize(

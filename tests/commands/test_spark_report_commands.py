@@ -42,6 +42,13 @@ def test_unreportable_input_is_refused(tmp_path: Path, words: tuple[object, ...]
     assert not (tmp_path / "r.html").exists()
 
 
+def test_a_report_without_frames_is_written_and_fails(tmp_path: Path) -> None:
+    found = run("--captures", CAPTURE, "--ports", "1,2", "--html", tmp_path / "r.html")
+    assert found.exit_code == 2
+    assert f"no Kafka frame on port 1, 2 was found in {CAPTURE}; without --ports all Kafka servers" in found.stderr
+    assert (tmp_path / "r.html").exists()
+
+
 def test_neither_pyspark_nor_the_server_is_needed() -> None:
     code = (
         "import sys; from mockraft.spark_replay.report import page, plots;"
@@ -61,6 +68,6 @@ def test_damaged_capture_is_reported_with_its_position(tmp_path: Path) -> None:
     assert "run.pcap" in refused.stderr
     assert "(offset 24); --on-error skip continues" in refused.stderr
     found = run("--captures", damaged, "--html", tmp_path / "r.html", "--on-error", "skip")
-    assert found.exit_code == 0, found.output
+    assert "no Kafka frame was found" in found.stderr
     assert "of the files could not be read" in (tmp_path / "r.html").read_text()
     assert run("--captures", damaged, "--html", tmp_path / "r.html", "--on-error", "pass").exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,11 @@ def register(app: typer.Typer) -> None:
 
 def run(options: Options) -> None:
     """Serve until standard input ends."""
+    url = options.admin or os.environ.get("MOCKRAFT_ADMIN")
+    if url and not re.match(r"https?://[^/]", url):
+        raise typer.BadParameter(f"{url!r} is no URL such as http://127.0.0.1:8080", param_hint="--admin")
+    if options.token_file is not None and not url:
+        raise typer.BadParameter("the token is of the API at --admin, which is not given", param_hint="--token-file")
     try:
         from mockraft.commands.mcp.tools import make_server
     except ModuleNotFoundError as error:
@@ -53,7 +59,6 @@ def run(options: Options) -> None:
         end_without("mcp", error.name, "mcp")
     from mockraft.commands.mcp.controllers import Controllers
 
-    url = options.admin or os.environ.get("MOCKRAFT_ADMIN")
     given = Api(url, token_in(options.token_file)) if url else None
     with Controllers(given, options.allow_changes) as controllers:
         make_server(controllers).run("stdio")

@@ -69,9 +69,14 @@ class SparkOptions:
 
     def no_kafka(self, files: Sequence[str]) -> str:
         """Return a message for captures without any frame."""
-        where = files[0] if len(files) == 1 else f"{len(files):,} files"
-        hint = "; without --ports all Kafka servers are included" if self.ports else ""
-        return f"no Kafka frame {f'on port {self.ports} ' if self.ports else ''}was found in {where}{hint}"
+        return no_kafka(files, self.ports)
+
+
+def no_kafka(files: Sequence[str], ports: str | None) -> str:
+    """Return a message for captures, or a folder of tables, without any frame."""
+    where = files[0] if len(files) == 1 else f"{len(files):,} files"
+    hint = "; without --ports all Kafka servers are included" if ports else ""
+    return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
 
 
 def need_spark() -> None:

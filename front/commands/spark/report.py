@@ -12,7 +12,7 @@ import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option, required
 from mockraft.commands.refusals import blaming, end, end_without, write_json
-from mockraft.commands.spark.options import result_console
+from mockraft.commands.spark.options import no_kafka, result_console
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
@@ -35,6 +35,7 @@ the tables of --tables and --replay are made by Spark.
 
 Tables are folders of Parquet files: messages, and optionally conn_events, file_events and frames (for commands that
 decode requests); of a replay replay_results, diffs and rules.json. They are read batch by batch, in bounded memory.
+A report without any frame, as with a wrong port, is written too, and the exit code is 2.
 
 """ + exit_codes(
     ExitCode.MISSING,
@@ -123,6 +124,8 @@ def report(options: ReportOptions) -> None:
     write_json(COMMAND, options.json_file, found)
     if options.json_file != Path("-"):
         _show(found, options.html)
+    if _is_empty(found):
+        _misuse(no_kafka(files or [str(options.tables)], ", ".join(map(str, servers))))
     if options.strict and not _is_clean(found):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -155,6 +158,11 @@ def _progress() -> Iterator[OnRows]:
             bar.update(tasks[name], completed=done)
 
         yield on_rows
+
+
+def _is_empty(found: dict[str, Any]) -> bool:
+    total = found.get("total")
+    return total is not None and not total["frames"]
 
 
 def _is_clean(found: dict[str, Any]) -> bool:

@@ -12,6 +12,8 @@ from mockraft.commands.admin.api import Api
 from mockraft.commands.mcp.controllers import Controllers
 from mockraft.commands.mcp.written_test import test_source as written
 
+from ..cli import invoke, one_line
+
 CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 HEARTBEATS = {"api": "BrokerHeartbeat", "brokerId": 1}
 NOT_CONTROLLER = {"match": HEARTBEATS, "trigger": {"once": True}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
@@ -115,6 +117,19 @@ def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
         controllers.start("serve", [])
         assert controllers.to_change().get("/v1/health")["brokers"]["total"] == 0
     assert not (tmp_path / "of-others").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        (["--admin", "notaurl"], "'notaurl' is no URL such as http://127.0.0.1:8080"),
+        (["--token-file", "nope"], "the token is of the API at --admin, which is not given"),
+    ],
+)
+def test_wrong_options_are_refused_at_the_start(options: list[str], about: str) -> None:
+    ended = invoke("mcp", *options)
+    assert ended.exit_code == 2
+    assert about in one_line(ended.stderr)
 
 
 def test_name_of_a_written_test_is_an_identifier() -> None:
