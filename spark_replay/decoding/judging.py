@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.codegen.every_release import in_use
+from mockraft.spark_replay.accelerated import captures
+from mockraft.spark_replay.arrow_columns import gather
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.hidden_frames import rows_with_secrets
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, Shape, frames_at
@@ -26,7 +28,8 @@ _COLUMNS = tuple(name for name in Verdict._fields if name != "body")
 class BodyMaker(NamedTuple):
     """Two functions that make bodies: `of_one` of a message, `of_shape` of frames of one shape (rows of bytes).
 
-    `of_shape` returns a column and a mask of the rows for which it is valid; the others are made one by one.
+    `of_shape` returns a column, or one value for all rows, and a mask of the rows for which it is valid; the others are
+    made one by one.
     """
 
     of_one: MakeBody
@@ -85,7 +88,7 @@ def _put_shape(
 class VerdictColumns:
     """One verdict for each row, set in any order; rows with the same verdict can be set together.
 
-    `bodies` are those of single rows, `body_columns` those of several rows, as columns of the same length.
+    `bodies` are those of single rows, `body_columns` those of several rows: a column of as many, or of one for all.
     """
 
     def __init__(self, rows: int) -> None:
@@ -118,14 +121,32 @@ class VerdictColumns:
 
 
 def put_together(rows: int, parts: Sequence[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.Array:
-    """Return a column of `rows` values from parts and the rows that they are for; null where there is none."""
-    if len(parts) == 1 and np.array_equal(parts[0][0], np.arange(rows)):
+    """Return a column of `rows` values from parts and the rows that they are for; null where there is none.
+
+    A part with one value has it for all of its rows.
+    """
+    if len(parts) == 1 and len(parts[0][1]) == rows and np.array_equal(parts[0][0], np.arange(rows)):
         return parts[0][1]
     places = np.full(rows, -1, np.int64)
     start = 0
     for of_part, values in parts:
-        places[of_part] = np.arange(start, start + len(values))
+        places[of_part] = start if len(values) == 1 else np.arange(start, start + len(values))
         start += len(values)
     if not start:
         return pa.nulls(rows, kind)
+    if captures is not None and kind == pa.string():
+        return _gathered(places, [values for _, values in parts if len(values)])
     return pa.concat_arrays([values for _, values in parts]).take(pa.array(places, mask=places < 0))
+
+
+def _gathered(places: Rows, parts: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Return the strings at places in parts that follow each other; null where a place is negative."""
+    texts = [np.frombuffer(part.buffers()[2] or b"", np.uint8) for part in parts]
+    bounds = [np.frombuffer(part.buffers()[1], np.int32)[part.offset : part.offset + len(part) + 1] for part in parts]
+    before = np.cumsum([0, *(len(text) for text in texts)])
+    starts = np.concatenate([each[:-1] + at for each, at in zip(bounds, before[:-1], strict=True)])
+    sizes = np.concatenate([np.diff(each) for each in bounds])
+    is_null = places < 0
+    found = gather(np.concatenate(texts), starts[places], np.where(is_null, 0, sizes[places]))
+    valid = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(places), [valid, *found.buffers()[1:]])

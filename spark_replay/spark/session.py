@@ -31,6 +31,9 @@ SETTINGS = {
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.ARROW_NUM_THREADS": "1",
+    # columns of bodies are some megabytes: to get pages anew for each takes as long as filling them
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
 """Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 

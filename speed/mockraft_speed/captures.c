@@ -185,9 +185,12 @@ done:
     return both;
 }
 
+PyObject *render(PyObject *module, PyObject *args); /* bodies.c */
+
 static PyMethodDef functions[] = {
     {"gather", gather, METH_VARARGS, "gather(buffer, starts, sizes): the slices' offsets and bytes, as Arrow has them"},
     {"records", records, METH_VARARGS, "records(buffer, size, is_big_endian): the starts of a pcap file's records"},
+    {"render", render, METH_VARARGS, "render(frames, size, leaves, texts): the rows' offsets, JSON, and which are right"},
     {"requests", requests, METH_VARARGS, "requests(buffer, at, end, frame_bytes_max): why it stops, and the bounds"},
     {"responses", responses, METH_VARARGS, "responses(buffer, at, end, frame_bytes_max): why it stops, and the bounds"},
     {NULL},

@@ -4,16 +4,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from struct import pack
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from mockraft.spark_replay import walks
 from mockraft.spark_replay.accelerated import captures
 from mockraft.spark_replay.arrow_columns import gather, pure_gather
+from mockraft.spark_replay.decoding.judging import put_together
+from mockraft.spark_replay.decoding.layout import FIXED, Leaf
+from mockraft.spark_replay.decoding.shape_json import RENDERED, pure_render
 
 from ..budgets import budget
 
@@ -92,6 +97,58 @@ def test_gathered_slices_are_equal(count: int) -> None:
     assert found[0].as_py() == bytes(data[at[0] : at[0] + size[0]])
 
 
+def random_leaves(rng: Random, kinds: list[str]) -> tuple[list[Leaf], int]:
+    """Return leaves of these types one after the other, and the size of their frame."""
+    leaves, at = [], 0
+    for kind in kinds:
+        at += rng.randrange(3)
+        length = FIXED[kind].size if kind in FIXED else rng.choice((0, 1, 2, 3, 4, 5, 9, 40))
+        leaves.append(Leaf(kind, at, length))
+        at += length
+    return leaves, max(at, 1)
+
+
+def test_json_of_frames_is_equal() -> None:
+    assert captures is not None
+    rng = Random(7)
+    escaped = 0
+    for _ in range(ROUNDS // 10):
+        leaves, size = random_leaves(rng, rng.choices([*RENDERED], k=rng.randrange(1, 6)))
+        # Few of many random strings would need no escaping.
+        some = bytes(range(256)) if rng.random() < 0.3 else b'aZ~ 09\x00\xff"'[: rng.choice((6, 8, 9))]
+        rows = rng.choice((1, 2, 30))
+        frames = np.frombuffer(bytes(rng.choices(some, k=rows * size)), np.uint8).reshape(rows, size)
+        texts = [rng.choice(("", '{"a":', ',"größe":')) for _ in range(len(leaves) + 1)]
+        packed = np.array([(RENDERED[leaf.kind], leaf.offset, leaf.length) for leaf in leaves], np.int64)
+        offsets, data, is_right = captures.render(frames, size, packed, tuple(text.encode() for text in texts))
+        json, right = pure_render(frames, leaves, texts)
+        ends = np.frombuffer(offsets, np.int32).tolist()
+        found = [data[low:high].decode() for low, high in pairwise(ends)]
+        assert np.frombuffer(is_right, np.bool_).tolist() == right.tolist()
+        wanted = zip(json.to_pylist(), right.tolist(), strict=True)
+        assert found == [text if is_row_right else "" for text, is_row_right in wanted]
+        escaped += int((~right).sum())
+    assert escaped > ROUNDS // 10
+
+
+def test_columns_put_together_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    for rows in (1, 5, 3000):
+        order = rng.permutation(rows)
+        third, half = rows // 3, rows // 2
+        texts = pa.array([f"ß{row}" * (row % 5) for row in range(rows)], pa.string())
+        parts = [
+            (order[:third], pa.array(["for all"])),
+            (order[third:half], texts[third:half]),
+            (order[half : rows - third], texts[half : rows - third]),
+        ]
+        found = put_together(rows, parts, pa.string())
+        found.validate(full=True)
+        with monkeypatch.context() as patched:
+            patched.setattr("mockraft.spark_replay.decoding.judging.captures", None)
+            assert found.equals(put_together(rows, parts, pa.string()))
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -105,10 +162,18 @@ def test_gathered_slices_are_equal(count: int) -> None:
         ("gather", (b"12345678", np.array([1]), np.array([-2]))),
         ("gather", (b"12345678", np.array([2**62]), np.array([2**62]))),
         ("gather", (b"12345678", np.array([1, 2]), np.array([1]))),
+        ("render", (b"12345678", 4, np.array([5, 3, 2]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([5, -1, 2]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([5, 2**62, 2**62]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([0, 0, 0]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([4, 0, 4]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([6, 0, 4]), (b"", b""))),
+        ("render", (b"12345678", 4, np.array([5, 0, 4]), (b"",))),
+        ("render", (b"12345678", 4, np.array([5, 0, 4]), (b"", ""))),
     ],
 )
 def test_nothing_outside_of_the_buffer_is_read(function: str, arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match=r"outside of the buffer|as many sizes"):
+    with pytest.raises(ValueError, match=r"outside of the (buffer|frame)|as many sizes"):
         getattr(captures, function)(*arguments)
 
 
