@@ -75,11 +75,10 @@ class TcpListener:
         return server
 
     def _receiver(self, server: EpollServer) -> Callable[[], None]:
-        if codec_path.path == "pure":
-            from mockraft.server.receiver import PureReceiver
+        from mockraft.server.epoll_server import EpollServer, EpollTransport, PureReceiver
 
+        if codec_path.path == "pure":
             return PureReceiver(server, self)
-        from mockraft.server.epoll_server import EpollServer, EpollTransport
         from mockraft_speed import _repeats
 
         classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, EpollServer)}

@@ -1,4 +1,4 @@
-/* `Receiver` is `PureReceiver` of `mockraft.server.receiver`, on Linux.
+/* `Receiver` is `PureReceiver` of `mockraft.server.epoll_server`, on Linux.
 
    It serves every socket that is ready: receives, has the bytes answered the short way, and sends. What does not go
    that way is left to the listener's `step`, and what is no plain reading to the transport's `ready`. The interpreter's

@@ -363,4 +363,4 @@ def test_the_log_names_client_api_number_and_option(controller_process: Mockraft
         while attack.rounds < 1:
             pass
     reason = "ElectLeadersRequest of client 'attacker' has more than 65536 elements, request_elements_max=65536"
-    controller_process.wait_for_log(reason, 10, "the reason")
+    assert controller_process.wait_for_log(reason, 10)
