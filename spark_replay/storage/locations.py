@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike, fspath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -121,8 +123,21 @@ def _file_system(scheme: str, host: str) -> Any:
         return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0]
     except (OSError, ValueError, NotImplementedError) as error:
         problem = str(error).splitlines()[0]
-        needed = "; workers need Hadoop's libhdfs, HADOOP_HOME and CLASSPATH" if scheme in ("hdfs", "viewfs") else ""
+        if scheme == "hdfs" and find_spec("hdfs_native") is not None:
+            return _without_libhdfs(host)
+        needed = ""
+        if scheme in ("hdfs", "viewfs"):
+            needed = "; workers need hdfs-native and fsspec, or Hadoop's libhdfs, HADOOP_HOME and CLASSPATH"
         raise LocationError(f"{scheme}://{host}: {problem}{needed}") from None
+
+
+def _without_libhdfs(host: str) -> Any:
+    """Return HDFS as a client without Java reads it (hdfs-native), in pyarrow's form."""
+    from pyarrow import fs
+
+    name, _, port = host.partition(":")
+    client = import_module("hdfs_native.fsspec").HdfsFileSystem(host=name, port=int(port) if port else None)
+    return fs.PyFileSystem(fs.FSSpecHandler(client))
 
 
 def _connection(account: str) -> dict[str, str]:

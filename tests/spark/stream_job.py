@@ -13,16 +13,17 @@ from mockraft.spark_replay.spark.session import start_session
 from pyspark.sql import DataFrame
 
 QUICK = {
-    "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     "spark.executor.memory": "480m",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
-def run(folder: str, out: str, end: str, master: str = "local[2]") -> None:
+def run(folder: str, out: str, end: str, master: str = "local[1]") -> None:
     """Write the frames of all files, one file a batch; with `dies` end the process inside the second batch."""
-    spark: Any = start_session(master, QUICK, name="stream job")
+    # Alone, one task keeps the state of both buckets: each task more starts another Python.
+    partitions = "1" if master.startswith("local") else "2"
+    spark: Any = start_session(master, QUICK | {"spark.sql.shuffle.partitions": partitions}, name="stream job")
 
     def write(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(f"{out}/frames/batch={number}")

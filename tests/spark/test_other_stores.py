@@ -4,7 +4,8 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mockraft.kafka.child_process import free_port
-from mockraft.kafka.jars import made_once
+from mockraft.kafka.jars import LOGGING, Artifact, copy_artifacts, java, made_once
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.capture_paths import capture_paths
 from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
@@ -30,6 +31,7 @@ pytestmark = [pytest.mark.spark, soak]  # the environment with npm is that of Sp
 
 AZURITE = "3.37.0"
 FAKE_GCS = "1.56.1"
+HDFS_NATIVE = "0.14.7"
 AZURITES_ACCOUNT = "devstoreaccount1"
 AZURITES_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Public: every Azurite has them."""
@@ -52,6 +54,22 @@ def install_fake_gcs(target: Path) -> None:
         Path(folder, "programs").rename(target)
 
 
+def install_hdfs_native(target: Path) -> None:
+    with TemporaryDirectory(dir=target.parent) as folder:
+        packages = Path(folder, "packages")
+        words = ("pip", "install", "--quiet", "--target", str(packages), f"hdfs-native=={HDFS_NATIVE}", "fsspec")
+        subprocess.run([sys.executable, "-m", "uv", *words, "--python", sys.executable], check=True)
+        packages.rename(target)
+
+
+def fetch_hadoop(target: Path) -> None:
+    with TemporaryDirectory(dir=target.parent) as folder:
+        cluster = Artifact("org.apache.hadoop", "hadoop-client-minicluster", "3.4.1")
+        wanted = [cluster, Artifact("junit", "junit", "4.13.2"), *LOGGING]
+        assert copy_artifacts(wanted, Path(folder), Path(folder, "jars"), lambda line: None) == ""
+        Path(folder, "jars").rename(target)
+
+
 def service_account() -> dict[str, str]:
     """The key file of an account that nobody has: what clients sign with it is not checked."""
     words = ("openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048")
@@ -66,11 +84,11 @@ def accepts(port: int) -> bool:
 
 
 @contextmanager
-def server(words: Sequence[str | Path], port: int) -> Iterator[None]:
-    """A process that listens on a port until the block ends."""
-    process = subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def server(words: Sequence[object], folder: Path, is_ready: Callable[[], object]) -> Iterator[None]:
+    """A process that serves until the block ends."""
+    process = subprocess.Popen([*map(str, words)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(f"{words[0]} listens", lambda: accepts(port), process)
+        wait_for(f"{words[0]} serves", is_ready, process)
         yield
     finally:
         process.kill()
@@ -116,7 +134,7 @@ def test_azure(tmp_path: Path, controller_capture: str, monkeypatch: pytest.Monk
     port = free_port()
     script = made_once(f"azurite-{AZURITE}", install_azurite) / "node_modules/azurite/dist/src/blob/main.js"
     words = ("--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", tmp_path, "--skipApiVersionCheck")
-    with server(["node", script, *words, "--silent"], port):
+    with server(["node", script, *words, "--silent"], tmp_path, lambda: accepts(port)):
         connection = {
             "DefaultEndpointsProtocol": "http",
             "AccountName": AZURITES_ACCOUNT,
@@ -135,9 +153,29 @@ def test_google_cloud(tmp_path: Path, controller_capture: str, monkeypatch: pyte
     port = free_port()
     program = made_once(f"fake-gcs-server-{FAKE_GCS}", install_fake_gcs) / "fake-gcs-server"
     (tmp_path / "buckets" / "caps").mkdir(parents=True)
-    words = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-filesystem-root", tmp_path / "buckets")
-    with server([program, *words, "-external-url", f"http://127.0.0.1:{port}"], port):
+    words = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-filesystem-root", str(tmp_path / "buckets"))
+    words += ("-external-url", f"http://127.0.0.1:{port}")
+    with server([program, *words], tmp_path, lambda: accepts(port)):
         (tmp_path / "account.json").write_text(json.dumps(service_account()))
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
         monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{port}")
         reads_captures_and_replaces_tables_whole("gs://caps", controller_capture)
+
+
+@pytest.mark.usefixtures("new_file_systems")
+def test_hdfs(tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither Maven (hadoop-hdfs-native-client is without it) nor PyPI has libhdfs, so this is by hdfs-native."""
+    port, ready = free_port(), tmp_path / "ready.xml"
+    monkeypatch.syspath_prepend(str(made_once(f"hdfs-native-{HDFS_NATIVE}", install_hdfs_native)))
+    jars = made_once("hadoop-3.4.1", fetch_hadoop)
+    quick = (
+        "-Xmx400m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "--add-opens",
+        "java.base/java.lang=ALL-UNNAMED",
+    )
+    manager = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
+    words = ("-nomr", "-format", "-datanodes", 1, "-nnport", port, "-writeConfig", ready)
+    with server([java(), *quick, "-cp", jars / "*", manager, *words], tmp_path, ready.is_file):
+        reads_captures_and_replaces_tables_whole(f"hdfs://127.0.0.1:{port}/lake", controller_capture)
