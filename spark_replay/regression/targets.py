@@ -31,7 +31,7 @@ class TargetError(RuntimeError):
 
 
 class Opened(NamedTuple):
-    """Where a session's requests go; `admin` is the URL of the admin API if the controller's clock is virtual."""
+    """The address for a session's requests; `admin` is the URL of the admin API if the controller's clock is virtual."""
 
     host: str
     port: int
