@@ -31,7 +31,7 @@ class TargetError(RuntimeError):
 
 
 class Opened(NamedTuple):
-    """The address for a session's requests; `admin` is the URL of the admin API if the controller's clock is virtual."""
+    """The address for a session's requests; `admin` is the URL of its admin API if the clock is virtual."""
 
     host: str
     port: int

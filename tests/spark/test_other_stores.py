@@ -118,7 +118,7 @@ def read_and_published(root: str, capture: str) -> int:
         assert pa.concat_tables(found).num_rows == table.num_rows
     kept = find_files(Location.parse(f"{root}/tables"), lambda name: True)
     assert sorted(file.path.rpartition("/")[2].partition("-")[0] for file in kept) == ["_SUCCESS", "part"]
-    return frames.num_rows
+    return int(frames.num_rows)
 
 
 @pytest.fixture
@@ -154,8 +154,8 @@ def test_google_cloud(tmp_path: Path, controller_capture: str, monkeypatch: pyte
     program = made_once(f"fake-gcs-server-{FAKE_GCS}", install_fake_gcs) / "fake-gcs-server"
     (tmp_path / "buckets" / "caps").mkdir(parents=True)
     words = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-filesystem-root", str(tmp_path / "buckets"))
-    words += ("-external-url", f"http://127.0.0.1:{port}")
-    with server([program, *words], tmp_path, lambda: accepts(port)):
+    url = ("-external-url", f"http://127.0.0.1:{port}")
+    with server([program, *words, *url], tmp_path, lambda: accepts(port)):
         (tmp_path / "account.json").write_text(json.dumps(service_account()))
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
         monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{port}")
