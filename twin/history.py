@@ -17,7 +17,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
 
-_APPLY_ERRORS = (AssertionError, LookupError, ValueError)
+_APPLY_ERRORS = (LookupError, ValueError)
 _OFFSET = re.compile(r"-?[0-9]{1,18}")
 
 

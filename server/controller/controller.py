@@ -295,7 +295,7 @@ class Controller:
                 levels = [each for each in effective if isinstance(each, FeatureLevelRecord)]
                 for each in levels:
                     check_supported(self.release, each.name, each.feature_level, unstable=unstable)
-            except (AssertionError, LookupError, ValueError) as error:
+            except (LookupError, ValueError) as error:
                 where = f"{type(record).__name__} at offset {offset}"
                 raise DataDirError(f"the log cannot be replayed: {where}: {error or 'it has no place'}") from error
             if levels:

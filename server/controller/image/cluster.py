@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from mockraft.releases import MetadataVersion
+from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -239,8 +240,10 @@ class ClusterImage:
 
     def _registered(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         registration = self.brokers.get(broker_id)
-        assert registration is not None, f"broker {broker_id} is not registered"
-        assert registration.broker_epoch == broker_epoch, f"broker {broker_id} is registered at another epoch"
+        if registration is None:
+            raise ReplayError(f"broker {broker_id} is not registered")
+        if registration.broker_epoch != broker_epoch:
+            raise ReplayError(f"broker {broker_id} is registered at another epoch")
         return registration
 
     def _put(self, registration: BrokerRegistration) -> None:

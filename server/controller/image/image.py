@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.cluster import ClusterImage
+from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Topic, TopicsImage
@@ -76,7 +77,8 @@ class Image:
                 apply(self, record, offset)
             return (record,)
         if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
-            assert self.open_transaction is not None, "a transaction ends that never began"
+            if self.open_transaction is None:
+                raise ReplayError("a transaction ends that never began")
             waiting, self.open_transaction = self.open_transaction, None
             if isinstance(record, AbortTransactionRecord):
                 return ()
@@ -84,7 +86,8 @@ class Image:
                 self.apply(waited, waited_offset)
             return tuple(waited for waited, _ in waiting)
         if self.open_transaction is not None:
-            assert not isinstance(record, BeginTransactionRecord), "a transaction begins inside a transaction"
+            if isinstance(record, BeginTransactionRecord):
+                raise ReplayError("a transaction begins inside a transaction")
             self.open_transaction.append((record, offset))
             return ()
         self.open_transaction = []

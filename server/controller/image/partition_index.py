@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Hashable)
 
 _NO_LEADER = -1
+_BLOCK = 1_024
+_ID_BYTES = 16
 
 
 class TopicPartition(NamedTuple):
@@ -25,7 +27,10 @@ class TopicPartition(NamedTuple):
 
 
 class Places:
-    """A set of partitions: by topic id, one bit per partition index, as neighbours are mostly in it too."""
+    """A set of partitions: by topic id and block, one bit per partition index, as neighbours are mostly in it too.
+
+    A single block would be as long as the largest index says, which a record can choose.
+    """
 
     __slots__ = ("_bits",)
 
@@ -37,6 +42,8 @@ class Places:
 
     def add(self, topic_id: bytes, partition_id: int) -> None:
         """Add a partition."""
+        if partition_id >= _BLOCK:
+            topic_id, partition_id = _block(topic_id, partition_id)
         self._bits[topic_id] = self._bits.get(topic_id, 0) | 1 << partition_id
 
     def add_all(self, places: Iterable[tuple[bytes, int]]) -> None:
@@ -46,6 +53,8 @@ class Places:
 
     def discard(self, topic_id: bytes, partition_id: int) -> None:
         """Remove a partition, if present."""
+        if partition_id >= _BLOCK:
+            topic_id, partition_id = _block(topic_id, partition_id)
         bits = self._bits.get(topic_id, 0) & ~(1 << partition_id)
         if bits:
             self._bits[topic_id] = bits
@@ -61,13 +70,8 @@ class Places:
         bits = self._bits.copy()
         if other_than is not None:
             others = other_than._bits
-            bits = {topic_id: rest for topic_id, each in bits.items() if (rest := each & ~others.get(topic_id, 0))}
-        return (
-            TopicPartition(topic_id, partition_id)
-            for topic_id in sorted(bits)
-            for partition_id, bit in enumerate(reversed(f"{bits[topic_id]:b}"))
-            if bit == "1"
-        )
+            bits = {block: rest for block, each in bits.items() if (rest := each & ~others.get(block, 0))}
+        return _partitions(bits)
 
 
 class PartitionIndex:
@@ -157,6 +161,23 @@ class PartitionIndex:
         for directory_id in old:
             if directory_id in self._directories and not self._directories[directory_id]:
                 del self._directories[directory_id]
+
+
+def _block(topic_id: bytes, partition_id: int) -> tuple[bytes, int]:
+    """Return the key of a block after the first, whose key is the topic id, and the partition's place in it."""
+    number, place = divmod(partition_id, _BLOCK)
+    return topic_id + number.to_bytes(4), place
+
+
+def _partitions(bits: dict[bytes, int]) -> Iterator[TopicPartition]:
+    """Yield the partitions of these blocks in order."""
+    for block in sorted(bits):
+        topic_id, first = block, 0
+        if len(block) > _ID_BYTES:
+            topic_id, first = block[:_ID_BYTES], int.from_bytes(block[_ID_BYTES:]) * _BLOCK
+        for partition_id, bit in enumerate(reversed(f"{bits[block]:b}"), first):
+            if bit == "1":
+                yield TopicPartition(topic_id, partition_id)
 
 
 def _in_order(places: Places | None) -> list[TopicPartition]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.partition_index import PartitionIndex
+from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
@@ -159,7 +160,8 @@ class TopicsImage:
 
     def apply_topic(self, record: TopicRecord, offset: int) -> None:
         """Add a topic without partitions."""
-        assert record.name not in self.by_name, f"there is a topic {record.name} already"
+        if record.name in self.by_name:
+            raise ReplayError(f"there is a topic {record.name} already")
         topic = Topic(record.name, record.topic_id)
         self.by_id[record.topic_id] = topic
         self.by_name[record.name] = topic
@@ -210,6 +212,8 @@ class TopicsImage:
     def _put(self, topic: Topic, partition_id: int, partition: Partition) -> None:
         if 0 <= partition_id < len(_INDEXES):
             partition_id = _INDEXES[partition_id]
+        elif partition_id < 0:
+            raise ReplayError(f"topic {topic.name} has no partition {partition_id}")
         before, place = topic.partitions.get(partition_id), (topic.topic_id, partition_id)
         if before is None:
             self.index.add(place, partition)

@@ -82,7 +82,7 @@ def read_state(path: Path) -> SavedState:
     for record, _ in records:
         try:
             image.apply(record, 0)
-        except (AssertionError, LookupError, ValueError) as error:
+        except (LookupError, ValueError) as error:
             raise ValueError(f"{path}: no state to begin with: {type(record).__name__}: {error}") from error
     if METADATA_VERSION not in image.features:
         raise ValueError(f"{path}: no state to begin with: it has no metadata.version")

@@ -1,9 +1,11 @@
 """Brokers and topics in the image."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.server.controller.image.topics import Partition
 from mockraft.server.controller.settings.features import metadata_version
 from mockraft.serving import directory_ids
@@ -86,7 +88,7 @@ def test_old_fencing_records_are_understood(
 
 
 def test_a_change_of_another_epoch_is_a_bug_in_the_log() -> None:
-    with pytest.raises(AssertionError, match="another epoch"):
+    with pytest.raises(ReplayError, match="another epoch"):
         changed(broker_epoch=4)
 
 
@@ -240,7 +242,7 @@ def test_clearing_all_elrs_reaches_every_topic() -> None:
 
 
 def test_a_second_topic_of_the_same_name_is_a_bug_in_the_log() -> None:
-    with pytest.raises(AssertionError, match="already"):
+    with pytest.raises(ReplayError, match="already"):
         image_with_partition().apply(TopicRecord(name="t", topic_id=U), 2)
 
 
@@ -271,14 +273,33 @@ def test_reserved_directories_are_not_indexed() -> None:
 
 def test_a_topics_partitions_come_in_their_order_from_the_index() -> None:
     image = image_with_partition()
-    for partition_id in (5, 3, 4):
+    for partition_id in (2**31 - 1, 5, 1_023, 3, 1_024, 4, 70_000):
         image.apply(
             PartitionRecord(
                 partition_id=partition_id, topic_id=T, replicas=[1], isr=[1], leader=1, directories=[DIR_A]
             ),
             2,
         )
-    assert [place.partition_id for place in image.topics.index.in_isr(1)] == [0, 3, 4, 5]
+    assert [place.partition_id for place in image.topics.index.in_isr(1)] == [
+        *(0, 3, 4, 5, 1_023, 1_024, 70_000, 2**31 - 1)
+    ]
+    image.apply(RemoveTopicRecord(topic_id=T), 3)
+    assert image.topics.index.in_isr(1) == []
+
+
+def test_a_large_partition_id_takes_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        image = image_with_partition()
+        image.apply(PartitionRecord(partition_id=100_000_000, topic_id=T, replicas=[1], isr=[1], leader=1), 2)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_negative_partition_id_is_refused() -> None:
+    with pytest.raises(ReplayError, match="topic t has no partition -1"):
+        image_with_partition().apply(PartitionRecord(partition_id=-1, topic_id=T, replicas=[1], isr=[1], leader=1), 2)
 
 
 def test_directories_that_a_change_leaves_out_are_offline_and_an_empty_list_changes_none() -> None:

@@ -6,6 +6,7 @@ import pytest
 from mockraft.releases import release
 from mockraft.server.controller.image import NOT_MODELLED, Image
 from mockraft.server.controller.image.image import APPLIES
+from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt, decode, encode
 from mockraft.wire.records.client_quota_record import EntityData
@@ -205,6 +206,13 @@ def test_an_aborted_transaction_never_was() -> None:
     image = image_of(record("BeginTransactionRecord", name="x"), record("TopicRecord", name="t", topic_id=uuid(1)))
     assert image.apply(record("AbortTransactionRecord", reason="r"), 2) == ()
     assert image == Image()
+
+
+@pytest.mark.parametrize(("before", "name"), [([], "EndTransactionRecord"), (["Begin"], "BeginTransactionRecord")])
+def test_a_transaction_that_does_not_begin_and_end_is_refused(before: list[str], name: str) -> None:
+    image = image_of(*(record(f"{each}TransactionRecord") for each in before))
+    with pytest.raises(ReplayError, match=r"^a transaction "):
+        image.apply(record(name), 1)
 
 
 def test_a_record_read_from_bytes_is_applied_like_one_made_here() -> None:
