@@ -1,6 +1,7 @@
-"""Assignments of replicas to directories, sent to the controller in batches (Kafka's `AssignmentsManager`, KIP-858).
+"""The queue of assignments of replicas to directories, which the controller gets in batches (KIP-858).
 
-Sans-IO: the caller checks `Assignments.due_ms`, sends the request of `take` and reports the response.
+Sans-IO: the caller (directory_reports) checks `Assignments.due_ms`, sends the request of `take` and reports the
+response.
 """
 
 from __future__ import annotations

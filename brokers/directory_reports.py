@@ -1,4 +1,4 @@
-"""Reports of replicas' directories to the controller (Kafka's AssignmentsManager)."""
+"""Reports of replicas' directories to the controller (Kafka's AssignmentsManager, whose queue is in assignments)."""
 
 from __future__ import annotations
 

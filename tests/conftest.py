@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         write_blocks()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
     return scheduler(config, log)
 

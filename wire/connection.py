@@ -65,11 +65,6 @@ class FrameReader:
         self._partial = bytearray()
 
     @property
-    def is_between_frames(self) -> bool:
-        """True if no frame has been started and no length was wrong."""
-        return not self._partial and self.failure is None
-
-    @property
     def partial_bytes(self) -> int:
         """Number of bytes buffered for an incomplete frame, including its length."""
         return len(self._partial)

@@ -1,6 +1,6 @@
 """DescribeQuorum (55), versions 0-2: KIP-595, KIP-836 (timestamps), KIP-853 (directory ids, nodes).
 
-The voter is this controller; observers are the replicas that fetched the log in the last five minutes (LeaderState).
+Observers are the replicas without a vote that fetched the log in the last five minutes (LeaderState).
 """
 
 from collections.abc import Iterable

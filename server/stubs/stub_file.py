@@ -71,7 +71,7 @@ def read_stub_file(path: Path) -> StubFile:
         except RecursionError:
             raise StubFileError(f"{path}: not JSON: it is nested too deep") from None
     try:
-        return stub_file_from_json(tree)
+        return stub_file_from_json({} if tree is None else tree)  # an empty file, or one of comments
     except StubError as wrong:
         line = "" if root is None else f", line {_line(root, wrong.field)}"
         raise StubFileError(f"{path}{line}: {wrong}") from None

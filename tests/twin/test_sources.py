@@ -155,7 +155,7 @@ def test_a_damaged_snapshot_is_left_out_with_a_line(copy: Path) -> None:
     ("name", "content", "reason"),
     [
         ("empty", None, "there is no metadata log to begin with"),
-        ("notes.txt", b"hello", "neither a data directory, a snapshot, a segment nor a capture"),
+        ("notes.txt", b"hello", "neither a data directory, a snapshot, a segment nor a capture: snapshot notes.txt: "),
         ("none", b"", "neither a data directory, a snapshot, a segment nor a capture"),
         ("broken.pcap", b"\xd4\xc3\xb2\xa1", "broken.pcap"),
         (f"{5:020d}.log", b"\0" * 100, "there is no metadata log to begin with"),

@@ -82,7 +82,8 @@ class Snapshot:
             if batch is None or _first_control_type(batch) != record_batch.SNAPSHOT_FOOTER:
                 raise WireError("does not end with a SnapshotFooter")
         except WireError as error:
-            raise WireError(f"snapshot {self.id.file_name}: {error}") from error
+            name = self.id.file_name if self._path is None else self._path.name
+            raise WireError(f"snapshot {name}: {error}") from error
 
     def records(self, decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode) -> Iterator[RecordAt]:
         """Return the metadata records, in order. WireError as `batches`."""

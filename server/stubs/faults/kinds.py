@@ -82,19 +82,19 @@ class Params(dict[str, "Json"]):
     """Checked parameters of a fault by snake_case name, read as the type that the table of its kind gives them."""
 
     def number(self, name: str) -> float:
-        """Return a number."""
+        """Return a number; AssertionError if the table gives the parameter another type or no value."""
         value = self[name]
         assert isinstance(value, int | float), name
         return value
 
     def integer(self, name: str) -> int:
-        """Return an integer."""
+        """Return an integer, as `number`."""
         value = self[name]
         assert isinstance(value, int), name
         return value
 
     def text(self, name: str) -> str:
-        """Return a text."""
+        """Return a text, as `number`."""
         value = self[name]
         assert isinstance(value, str), name
         return value

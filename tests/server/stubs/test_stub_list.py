@@ -234,6 +234,11 @@ def test_invalid_files_are_reported(tmp_path: Path, name: str, text: str, wrong:
         read_stub_file(tmp_path / "nothing.json")
 
 
+@pytest.mark.parametrize("text", ["", "# - match: {}", "stubs:\n# - match: {}"])
+def test_a_file_without_entries_is_empty(tmp_path: Path, text: str) -> None:
+    assert read_stub_file(written(tmp_path, "a.yaml", text)).stubs == []
+
+
 def test_yaml_anchor_may_be_reused(tmp_path: Path) -> None:
     text = """
         stubs:
