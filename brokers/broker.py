@@ -104,6 +104,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
     @property
     def logs(self) -> Logs:
         """The logs of its replicas."""
+        self.node.directories.make_logs()
         return self.node.logs
 
     @property

@@ -116,7 +116,8 @@ class Directories(Component):
                 return  # The metadata may be outdated, and replicas found here may be missing in it.
             self.is_published = True
             self._first_published()
-        self.waiting.update(dict.fromkeys(self._turns(core.view.take_changed())))
+        if changed := core.view.take_changed():
+            self.waiting.update(dict.fromkeys(self._turns(changed)))
         self._place_some()
         if core.config.restart_partitions_elsewhere and (self.lost or self.offline):
             for key in [key for key in self.placed if not self.is_here(key)]:

@@ -68,6 +68,7 @@ class DiskFaults:
 
     def _file(self, path: str | os.PathLike[str]) -> tuple[LogDir, str]:
         path = os.fspath(path)
+        self.node.directories.make_logs()
         for log_dir in self.node.logs.log_dirs:
             if path.startswith(f"{log_dir.path}/"):
                 return log_dir, path.removeprefix(f"{log_dir.path}/")

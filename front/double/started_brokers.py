@@ -102,6 +102,7 @@ class StartedBrokers:
             if self._log is not None:
                 await asyncio.gather(*(each.kill() for each in brokers))
                 await self._log.close()
+                gc.unfreeze()
             else:
                 leaving = asyncio.gather(*(each.shut_down(self._patience_ms(each)) for each in brokers))
                 await self._let_time_pass(leaving)
@@ -137,7 +138,7 @@ class StartedBrokers:
 
 @contextlib.contextmanager
 def _collector_paused(is_worth_it: bool) -> Iterator[None]:
-    """Keep the garbage collector from looking at a million new objects, all of which stay, again and again."""
+    """Keep the garbage collector from looking at a million objects, all of which stay, now and until they leave."""
     pauses = is_worth_it and gc.isenabled()
     if pauses:
         gc.disable()
@@ -145,6 +146,7 @@ def _collector_paused(is_worth_it: bool) -> Iterator[None]:
         yield
     finally:
         if pauses:
+            gc.freeze()
             gc.enable()
 
 
