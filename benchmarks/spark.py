@@ -105,8 +105,9 @@ class Benchmark:
         for _ in range(self.options.rounds):
             spark = []
             for cpus in (BOTH, ONE):
-                # Spark ends Python workers that had nothing to do for a minute: while tshark ran.
-                self.frames(few, cpus, "warm-up")
+                # Spark ends Python workers that had nothing to do for a minute: while tshark ran. A small capture would
+                # be one split, and warm up one of two workers.
+                self.frames(path, cpus, "warm-up")
                 spark.append(self.frames(path, cpus, "paired" if cpus == BOTH else ""))
             core, _ = self.core(path)
             tshark = self.tshark(path) if shutil.which("tshark") else None
