@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -38,6 +39,9 @@ READ_ROWS = 1 << 13
 _COUNTED = frozenset(("frame_no", "request_frame_no", "response_frame_no", "correlation_id", "packet_first"))
 _COUNTED |= {"packet_last", "latency_ns", "ts_first_ns", "ts_last_ns", "request_ts_ns", "response_ts_ns", "body"}
 """Columns with a value of its own in almost every row."""
+
+_GLOBBED = re.compile(r"[][{}*?\\]")
+"""What Spark would read as a glob in the name of a folder."""
 
 _WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
 
@@ -124,7 +128,8 @@ def read_dataframe(spark: SparkSession, folder: str | PathLike[str], schema: pa.
     if location.is_remote:
         return stored_table(spark, folder, schema).dataframe()
     # The driver may run in another folder (Spark Connect).
-    return spark.read.schema(to_spark_schema(schema)).parquet(os.path.abspath(location.path))
+    plain = _GLOBBED.sub(r"\\\g<0>", os.path.abspath(location.path))
+    return spark.read.schema(to_spark_schema(schema)).parquet(plain)
 
 
 def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> WorkerTable:

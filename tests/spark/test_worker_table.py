@@ -146,6 +146,12 @@ def test_a_table_without_rows_has_its_columns(worker_table: Any, spark: Any, tmp
     assert (read.schema, read.num_rows) == (NUMBERS, 0)
 
 
+def test_a_folder_whose_name_is_a_glob_is_read_back(worker_table: Any, spark: Any, tmp_path: Path) -> None:
+    out = tmp_path / "local[2] {a,b}"
+    assert worker_table.WorkerTable(spark.range(3), doubled, NUMBERS).write_parquet(out) == 6
+    assert worker_table.read_dataframe(spark, out, NUMBERS).count() == 6
+
+
 def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
     worker_table: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
