@@ -129,7 +129,7 @@ class RecorderConnection(ABC):
 
     @abstractmethod
     def keep_request(self, request: Request, time_ns: int) -> None:
-        """Keep a request."""
+        """Write or remember a request, whose response follows."""
 
     @abstractmethod
     def keep_response(self, frame: bytes, time_ns: int) -> None:

@@ -17,7 +17,7 @@ _KINDS = {"Request": "request", "Response": "response"}
 
 
 class KioEntity(Protocol):
-    """An entity of kio."""
+    """A message of the package kio, which has a class for each version."""
 
     @property
     def __version__(self) -> int:

@@ -64,7 +64,7 @@ def api_name(key: int) -> str:
 
 
 def request_class(api: str) -> type[Message]:
-    """Return the request class."""
+    """Return the request class of an API's name in a `Step`. WireError if there is none."""
     return messages.by_name(f"{api}Request")
 
 

@@ -23,7 +23,7 @@ def counter(name: str, about: str, labels: Sequence[str], samples: Samples) -> M
 
 
 def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
-    """Return a gauge."""
+    """Return a gauge with a value for each list of label values in `samples`."""
     metric = GaugeMetricFamily(name, about, labels=labels)
     for values, value in samples:
         metric.add_metric(values, value)

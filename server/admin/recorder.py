@@ -68,7 +68,7 @@ class Recorder(Protocol):
         """Return all recordings, the oldest first."""
 
     def recording(self, recording_id: str) -> RecordingView:
-        """Return a recording."""
+        """Return the recording with this id, running or stopped."""
 
     async def stubs(self, recording_id: str) -> RecordedStubs:
         """Return the stubs of the exchanges recorded so far."""

@@ -121,7 +121,7 @@ class Journal:
         self._listeners_to_failures = tuple(each for each in self._listeners_to_failures if each != listener)
 
     def add_exchange(self, exchange: Exchange) -> None:
-        """Add an exchange."""
+        """Keep and count an exchange, and report it to listeners."""
         self.exchanges_by_api[exchange.api_key] = self.exchanges_by_api.get(exchange.api_key, 0) + 1
         self._keep(exchange)
         if exchange.failure is not None:

@@ -127,7 +127,7 @@ def _lines(groups: list[_Group], since_ms: int) -> list[str]:
 
 
 def entry_text(entry: Entry) -> EntryText:
-    """Return the text of an entry."""
+    """Return the parts of an entry's line: time, node, number, peer, what happened and how it ended."""
     number, node_id = f"#{entry.id}", entry.node_id
     if isinstance(entry, Exchange):
         return _exchange(entry)

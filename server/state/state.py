@@ -75,7 +75,7 @@ class State:
         return [reading.topic_view(topics[name]) for name in sorted(topics)]
 
     def topic(self, name: str) -> TopicView:
-        """Return a topic."""
+        """Return a topic with its partitions. ValueError if there is none of this name."""
         return reading.topic_view(self._topic(self._running.controller, name))
 
     def features(self) -> dict[str, int]:

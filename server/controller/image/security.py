@@ -65,7 +65,7 @@ class DelegationToken:
     expiration_timestamp: int
 
     def to_record(self, token_id: str) -> RecordAt:
-        """Return the record of this token."""
+        """Return the record that adds this token, which does not know its own id."""
         return RecordAt(
             DelegationTokenRecord(
                 owner=self.owner,
@@ -114,7 +114,7 @@ class SecurityImage:
         self.acl_index.add(acl)
 
     def apply_remove_acl(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
-        """Remove an ACL."""
+        """Remove an ACL; no effect if there is none with this id."""
         acl = self.acls.pop(record.id, None)
         if acl is not None:
             self.acl_index.remove(acl)
@@ -131,7 +131,7 @@ class SecurityImage:
         )
 
     def apply_remove_delegation_token(self, record: RemoveDelegationTokenRecord, offset: int) -> None:
-        """Remove a token."""
+        """Remove a token; no effect if there is none with this id."""
         self.delegation_tokens.pop(record.token_id, None)
 
     def acls_to_records(self) -> Iterator[RecordAt]:

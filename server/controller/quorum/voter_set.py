@@ -75,7 +75,7 @@ class VoterSet:
         return node is not None and node.is_voter(key)
 
     def is_only_voter(self, key: ReplicaKey) -> bool:
-        """Return True if it is the only voter."""
+        """Return True if the replica, directory id included, is a voter and there is no other."""
         return len(self.nodes) == 1 and self.is_voter(key)
 
     def endpoint(self, voter_id: int, listener_name: str) -> Endpoint | None:
