@@ -260,10 +260,8 @@ class ControllerConfig:
     journal_bytes_max: int = option(67_108_864, "Limits", "Bytes kept in the journal; the oldest exchanges go first.")
 
     def __post_init__(self) -> None:
-        for declared in fields(self):
-            if declared.repr:  # errors show the value, which a secret must not be
-                name = declared.name
-                check_option(name, getattr(self, name), declared.type, *BOUNDS.get(name, ()))
+        for each in (declared for declared in fields(self) if declared.repr):  # errors would show the secret others
+            check_option(each.name, getattr(self, each.name), each.type, *BOUNDS.get(each.name, ()))
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
             raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
         for user in self.super_user_principals:
