@@ -102,7 +102,7 @@ func (c *Controller) Wait(count int, match Match, timeout time.Duration) {
 	c.verify(api.Verify{Match: &match, AtLeast: &wanted}, timeout)
 }
 
-// Requests returns the matching requests with their bodies, oldest first.
+// Requests returns the newest 1,000 matching requests with their bodies, oldest first.
 func (c *Controller) Requests(match Match) []api.ReceivedRequest {
 	c.t.Helper()
 	limit, summary := int64(1000), false
@@ -160,7 +160,9 @@ func (c *Controller) verify(body api.Verify, timeout time.Duration) {
 	c.t.Helper()
 	within := timeout.Milliseconds()
 	body.WithinMs = &within
-	found := read[api.Verification](c)(c.API.VerifyRequests(context.Background(), body))
+	waiting := *c.API
+	waiting.Client = &http.Client{Timeout: timeout + callTimeout}
+	found := read[api.Verification](c)(waiting.VerifyRequests(context.Background(), body))
 	if !found.Verified {
 		c.reported = true
 		c.t.Fatal(*found.Report)

@@ -42,6 +42,14 @@ def test_unreportable_input_is_refused(tmp_path: Path, words: tuple[object, ...]
     assert not (tmp_path / "r.html").exists()
 
 
+def test_report_does_not_replace_a_capture(tmp_path: Path) -> None:
+    capture = tmp_path / "run.pcap"
+    capture.write_bytes(CAPTURE.read_bytes())
+    found = run("--captures", tmp_path, "--html", capture)
+    assert (found.exit_code, f"--html {capture} is one of --captures" in found.stderr) == (2, True)
+    assert capture.read_bytes() == CAPTURE.read_bytes()
+
+
 def test_a_report_without_frames_is_written_and_fails(tmp_path: Path) -> None:
     found = run("--captures", CAPTURE, "--ports", "1,2", "--html", tmp_path / "r.html")
     assert found.exit_code == 2

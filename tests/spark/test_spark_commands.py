@@ -33,6 +33,10 @@ def test_tables_are_written_and_progress_is_not_in_json(
     again = run(*words, "--tables", "frames")
     assert again.exit_code == 2
     assert "--overwrite replaces it" in again.stderr
+    (tmp_path / "t" / "exchanges").mkdir()
+    (kept := tmp_path / "t" / "exchanges" / "run.pcap").touch()
+    other = run(*words, "--tables", "exchanges", "--overwrite")
+    assert (other.exit_code, "run.pcap is no file of a table" in other.stderr, kept.exists()) == (2, True, True)
     named = run(*words, "--tables", "records", "--topics", "orders")
     assert (named.exit_code, "topic ids, not names" in named.stderr) == (0, True)
 

@@ -136,13 +136,17 @@ def register(app: typer.Typer) -> None:
     app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(as_typer(roundtrip))
 
 
+def _is_of_no_table(name: str) -> bool:
+    return not re.fullmatch(r"\.?(_SUCCESS|part-.*\.(parquet|json))(\.crc)?", name)
+
+
 def decode(options: DecodeOptions) -> None:
     """Write the tables and print a summary."""
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import decode_job
     from mockraft.spark_replay.storage import LocationError
-    from mockraft.spark_replay.storage.listing import exists
+    from mockraft.spark_replay.storage.listing import exists, find_files
 
     out, file_format, day = location_of(options.out), options.file_format, options.partition_day()
     if day is not None:
@@ -161,6 +165,9 @@ def decode(options: DecodeOptions) -> None:
         )
     with blaming("--out", LocationError):
         there = [name for name in names if exists(out / name)]
+        other = [file.path for name in there for file in find_files(out / name, _is_of_no_table)]
+    if other:
+        raise typer.BadParameter(f"{other[0]} is no file of a table: choose another folder", param_hint="--out")
     if there and not options.overwrite:
         raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
     writable_folder(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,6 +101,9 @@ def report(options: ReportOptions) -> None:
                 _misuse(f"{flag} {folder} is not a folder")
     with blaming("--captures", NoCaptureError):
         files = capture_paths(options.captures or ())
+    for flag, path in (("--html", options.html), ("--json", options.json_file)):
+        if path is not None and os.path.abspath(path) in map(os.path.abspath, files):
+            _misuse(f"{flag} {path} is one of --captures")
     try:
         with _progress() as on_rows:
             found = write_report(

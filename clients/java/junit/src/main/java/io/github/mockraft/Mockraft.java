@@ -47,8 +47,14 @@ public final class Mockraft implements AutoCloseable {
     private Mockraft(URI adminUrl, String token, MockraftProcess process) {
         this.adminUrl = adminUrl;
         this.process = process;
-        client = new ApiClient();
-        client.setHttpClientBuilder(HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1));
+        // The generated client builds an HttpClient, with threads and connections of its own, for each API object.
+        HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+        client = new ApiClient() {
+            @Override
+            public HttpClient getHttpClient() {
+                return http;
+            }
+        };
         client.updateBaseUri(adminUrl.toString());
         if (token != null) {
             client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + token));
@@ -142,7 +148,7 @@ public final class Mockraft implements AutoCloseable {
         }
     }
 
-    /** Returns the matching requests with their bodies, oldest first. */
+    /** Returns the newest 1,000 matching requests with their bodies, oldest first. */
     public List<ReceivedRequest> requests(Match match) {
         Find find = new Find().match(match).summary(false).limit(REQUESTS_MAX);
         return call(() -> new RequestsApi(client).findRequests(find)).getRequests();

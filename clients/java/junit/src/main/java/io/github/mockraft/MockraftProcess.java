@@ -5,7 +5,11 @@ import java.io.IOException;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -13,9 +17,11 @@ import java.util.regex.Pattern;
 record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
     /** The command and its first arguments: the environment's MOCKRAFT, if it is set. */
     static final List<String> COMMAND =
-            List.of(System.getenv().getOrDefault("MOCKRAFT", "mockraft").split(" "));
+            List.of(Optional.ofNullable(System.getenv("MOCKRAFT")).map(String::strip).filter(each -> !each.isEmpty())
+                    .orElse("mockraft").split("\\s+"));
 
     private static final Pattern READY = Pattern.compile("mockraft ready bootstrap=\\S+ .*admin=(\\S+).*");
+    private static final long START_TIMEOUT_S = 30;
     private static final long STOP_TIMEOUT_S = 20;
 
     static MockraftProcess start(String... options) throws IOException {
@@ -24,7 +30,7 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
         command.addAll(List.of(options));
         Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         BufferedReader output = process.inputReader();
-        String line = output.readLine();
+        String line = firstLine(output);
         Matcher ready = READY.matcher(line == null ? "" : line);
         if (!ready.matches()) {
             process.destroyForcibly();
@@ -34,6 +40,18 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
         rest.setDaemon(true);
         rest.start();
         return new MockraftProcess(process, URI.create(ready.group(1)));
+    }
+
+    private static String firstLine(BufferedReader output) {
+        try {
+            return CompletableFuture.supplyAsync(() -> output.lines().findFirst().orElse(null))
+                    .get(START_TIMEOUT_S, TimeUnit.SECONDS);
+        } catch (ExecutionException | TimeoutException none) {
+            return null;
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            return null;
+        }
     }
 
     @Override
