@@ -10,11 +10,11 @@ import pytest
 from mockraft.lab.schedule import Disturbance, Sender, stub_file
 from mockraft.lab.trial import Subject, run
 
-from ..budgets import soak
+from ...budgets import soak
 
 pytestmark = pytest.mark.real_kafka
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "lab" / "test_kafka_broker.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "lab" / "test_kafka_broker.py"
 PYTEST = (sys.executable, "-m", "pytest", "-p", "mockraft.pytest_plugin", "-c", os.devnull, str(EXAMPLE))
 
 
