@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 
 from codec_peers.bodies import Body, bodies
-from codec_peers.import_times import ALL, ONE, YARDSTICK, import_times_ms
+from codec_peers.import_times import ONE, YARDSTICK, import_times_ms
 from codec_peers.in_python import KAFKA_PYTHON, KIO, PURE, SPEED, measure
 from codec_peers.other_languages import KMSG, RUST, timings
 from result import Cell, Gate, Result, Table, argument_parser, show
@@ -33,7 +33,6 @@ BOUNDS = {
 """Geometric means: the other library's time ÷ mockraft's."""
 WORST_LEAST = 1.0
 IMPORT_MOST = 1.5
-ALL_MS_MOST = 40.0
 NO_SPEED = "mockraft-speed is not installed"
 
 
@@ -67,7 +66,6 @@ def gates(timed: dict[str, Nanos], imports: dict[str, list[float]]) -> list[Gate
     found.append(Gate(name, NO_SPEED if worst is None else f"{worst:.2f}", at_least=WORST_LEAST))
     compared = min(imports[ONE]) / min(imports[YARDSTICK])
     found.append(Gate(f"import of {ONE}, pure Python ÷ {YARDSTICK}", f"{compared:.2f}", at_most=IMPORT_MOST))
-    found.append(Gate(f"import of {ALL}, pure Python, ms", f"{min(imports[ALL]):.2f}", at_most=ALL_MS_MOST))
     return found
 
 
