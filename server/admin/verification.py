@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from mockraft.server.admin import stub_schema
-from mockraft.server.admin.access import TheDouble
+from mockraft.server.admin.access import Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.admin.request_models import ReceivedRequest
 from mockraft.server.admin.requests import held, matching
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.server.journal import Entry, Exchange, VerificationError, merged, verify, when
 from mockraft.server.stubs.match import Match
 from pydantic import Field
 
@@ -111,25 +112,23 @@ async def find_requests(body: Find, double: TheDouble) -> Response:
 
 
 @router.post("/v1/requests/verify")
-async def verify_requests(body: Verify, double: TheDouble) -> Verification:
+async def verify_requests(body: Verify, double: TheDouble, stopping: Stopping) -> Verification:
     """Verify the number of matching requests, optionally within some time. 200 in both cases: read `verified`."""
     if body.count is not None and (body.at_least, body.at_most) != (None, None):
         raise ProblemError(422, "count is an exact number: give either count, or atLeast and atMost", pointer="#/count")
     match = body.read()
     enough = next((n for n in (body.at_least, body.count) if n is not None), 1)
     if body.within_ms and enough:
-        await _wait(double, match, enough, body.since, body.within_ms)
-    numbers = {"n": body.count, "at_least": body.at_least, "at_most": body.at_most}
+        await _wait(double, match, enough, body.since, body.within_ms, stopping)
 
-    def near(others: Any) -> list[str]:
+    def near(others: Sequence[Exchange]) -> list[str]:
         return [miss.describe() for miss in double.script.stubs.near_misses(match, others)]
 
+    entries = merged(double.journals.values(), body.since)
+    verifying = partial(verify, entries, match, body.count, at_least=body.at_least, at_most=body.at_most, near=near)
     with field_named():
-        try:
-            found = verify(merged(double.journals.values(), body.since), match, near=near, **numbers)  # type: ignore[arg-type]
-        except VerificationError as error:
-            return Verification(verified=False, count=len(held(double, match, body.since)), report=str(error))
-    return Verification(verified=True, count=len(found), report=None)
+        # Entries do not change, so a thread can read them while the controller answers.
+        return await asyncio.to_thread(_verified, verifying, entries, match)
 
 
 @router.get("/v1/requests/unmatched", response_model=Found)
@@ -161,20 +160,33 @@ async def list_near_misses(
     raise ProblemError(404, f"request {request_id} is not held", parameter="requestId")
 
 
-async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int) -> None:
-    """Wait until enough requests match or the time is over."""
+def _verified(verifying: Callable[[], list[Exchange]], entries: list[Entry], match: Match) -> Verification:
+    try:
+        return Verification(verified=True, count=len(verifying()), report=None)
+    except VerificationError as error:
+        count = sum(isinstance(entry, Exchange) and match(entry) for entry in entries)
+        return Verification(verified=False, count=count, report=str(error))
+
+
+async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int, stopping: asyncio.Event) -> None:
+    """Wait until enough requests match, the time is over or the server stops."""
+    mark = max((journal.mark() for journal in double.journals.values()), default=0)
+    n -= len(await matching(double, match, since))
+    if n <= 0:
+        return
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def then(found: list[Exchange], error: Exception | None) -> None:
         if not enough.done():
             enough.set_result(None)
 
-    stop = when(double.journals.values(), match, n, then, since)
+    stop = when(double.journals.values(), match, n, then, max(since, mark))
+    stopped = asyncio.ensure_future(stopping.wait())
     try:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(enough, within_ms / 1000)
+        await asyncio.wait((enough, stopped), timeout=within_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop()
+        stopped.cancel()
 
 
 def _unmatched(double: Double, limit: int) -> list[Exchange]:

@@ -6,6 +6,7 @@ which counts its calls.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CALLS_KEPT = 32
+PRIORITY_MAX = (1 << 63) - 1
+
+_ID = re.compile(r"[\w.-]+")
+_RESERVED_IDS = ("unused", ".", "..")
+"""Ids that the admin API, or a client that normalizes the path, takes for another path."""
 
 _FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
 _READ_ONLY = ("calls", "matched", "lastServedMs")
@@ -246,9 +252,9 @@ class Stub:
             _part(tree, "trigger", trigger_from_json, Trigger()),
             _part(tree, "actions", actions_from_json, ()),
             _part(tree, "scenario", _scenario, None),
-            _plain(tree, "priority", 0),
+            _priority(tree),
             _plain(tree, "name", ""),
-            _plain(tree, "id", ""),
+            _id(tree),
             _plain(tree, "enabled", True),
         )
 
@@ -258,6 +264,20 @@ def _plain(tree: Mapping[str, Json], name: str, default: T) -> T:
     if not isinstance(value, kind) or type(value) is not kind:
         raise StubError(f"expected {kind.__name__}, got {value!r}", name)
     return value
+
+
+def _priority(tree: Mapping[str, Json]) -> int:
+    priority = _plain(tree, "priority", 0)
+    if not -PRIORITY_MAX - 1 <= priority <= PRIORITY_MAX:
+        raise StubError("expected an integer of 64 bits", "priority")
+    return priority
+
+
+def _id(tree: Mapping[str, Json]) -> str:
+    stub_id = _plain(tree, "id", "")
+    if stub_id and (not _ID.fullmatch(stub_id) or stub_id in _RESERVED_IDS):
+        raise StubError(f"{stub_id!r} is no id: letters, digits, . _ - and none of {', '.join(_RESERVED_IDS)}", "id")
+    return stub_id
 
 
 def _part(tree: Mapping[str, Json], name: str, read: Callable[[Json], T], default: T) -> T:

@@ -111,5 +111,6 @@ async def test_missing_path_is_a_problem_document(http: httpx.AsyncClient) -> No
 
 
 async def test_no_other_site_may_frame_the_page_under_any_of_its_names(http: httpx.AsyncClient) -> None:
+    assert (await http.head("/")).status_code == 200
     policies = [(await http.get(path)).headers["content-security-policy"] for path in ("/", "/page/index.html")]
     assert all("frame-ancestors 'none'" in policy for policy in policies)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from mockraft import Controller, Quorum
-from mockraft.server.admin import requests
+from mockraft.server.admin import requests, verification
+from mockraft.server.admin.app import create_app
 from mockraft.server.admin.requests import stream_requests
-from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange
+from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, verify
 from mockraft.server.stubs.match import Match
 
 from ...waiting import until
@@ -229,6 +231,35 @@ async def test_verification_waits_for_late_requests(http: httpx.AsyncClient, ask
     assert (await waiting).json()["verified"] is True
     late = await http.post("/v1/requests/verify", json={"match": CLUSTER, "count": 2, "withinMs": 10})
     assert late.json()["verified"] is False
+
+
+async def test_requests_are_answered_while_one_is_verified(
+    http: httpx.AsyncClient, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> list[Exchange]:
+        begun.set()
+        assert answered.wait(20)
+        return verify(*arguments, **options)
+
+    monkeypatch.setattr(verification, "verify", slow)
+    verifying = asyncio.create_task(http.post("/v1/requests/verify", json={"match": CLUSTER}))
+    await until(begun.is_set)
+    await ask()
+    answered.set()
+    # The request came after those that are verified.
+    assert (await verifying).json()["verified"] is False
+
+
+async def test_a_waiting_verification_ends_when_the_server_stops(controller: Controller) -> None:
+    stopping = asyncio.Event()
+    app = create_app(controller.double, stopping=stopping)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8080") as http:
+        body = {"match": CLUSTER, "withinMs": 600_000}
+        waiting = asyncio.create_task(http.post("/v1/requests/verify", json=body))
+        asyncio.get_running_loop().call_later(0.01, stopping.set)
+        assert (await asyncio.wait_for(waiting, 20)).json()["verified"] is False
 
 
 async def test_unexpected_requests_are_reported_with_the_nearest_stubs(http: httpx.AsyncClient, ask: Ask) -> None:

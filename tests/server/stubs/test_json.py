@@ -48,7 +48,7 @@ ACTIONS = st.lists(
 STUBS = st.fixed_dictionaries(
     {"match": MATCHES, "trigger": TRIGGER, "actions": ACTIONS},
     optional={
-        "id": NAMES,
+        "id": st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True).filter(lambda name: name != "unused"),
         "name": NAMES,
         "priority": st.integers(-5, 5),
         "enabled": st.booleans(),
@@ -131,6 +131,10 @@ def test_python_only_parts_are_shown_but_not_loaded() -> None:
         ([], "", "expected an object"),
         ({"macth": {}}, "macth", "did you mean match?"),
         ({"priority": "1"}, "priority", "expected int"),
+        ({"priority": 1 << 63}, "priority", "64 bits"),
+        ({"id": "a/b"}, "id", "letters, digits"),
+        ({"id": "unused"}, "id", "none of unused"),
+        ({"id": ".."}, "id", "none of unused"),
         ({"match": {"api": "Fetc"}}, "match.api", "did you mean Fetch?"),
         ({"trigger": {"times": 0}}, "trigger.times", "expected a number from 1 on"),
         ({"trigger": {"twice": True}}, "trigger.twice", "there is no trigger 'twice'"),
