@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from numbers import Integral
 from os import PathLike, fspath
+from typing import get_args
 
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.formats import read_segments
-from mockraft.spark_replay.formats.file_events import FileEvent, OnError
+from mockraft.spark_replay.formats.capture_errors import CaptureError
+from mockraft.spark_replay.formats.capture_files import CaptureFile
+from mockraft.spark_replay.formats.file_events import FileEvent, FileEvents, OnError
+from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
 _FIRST_BYTES = 1 << 16
+PORT_MAX = 65_535
 
 
 def read_frames(
@@ -50,12 +57,13 @@ def read_frames(
         conn_events: receives events of connections, as batches of `schemas.CONN_EVENTS`.
         file_events: receives what is in no table, as rows of `schemas.FILE_EVENTS`.
 
-    Raises formats.CaptureError, with file and offset.
+    Raises formats.CaptureError, with file and offset, and ValueError for another value of an option.
     """
+    _check(ports, on_error, chunk_bytes=chunk_bytes, frame_bytes_max=frame_bytes_max)
     given = [paths] if isinstance(paths, str | PathLike) else paths
     files = [file for path in given for file in _files_of(fspath(path))]
     if len(files) > 1:
-        files.sort(key=_first_time_ns)
+        files.sort(key=partial(_first_time_ns, decompressed_bytes_max=decompressed_bytes_max))
     reassembler = Reassembler(frame_bytes_max, gap_policy, snaplen_policy)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -83,10 +91,23 @@ def _files_of(path: str) -> list[str]:
     return [path]
 
 
-def _first_time_ns(file: str) -> int:
-    """Return the capture time of a file's first TCP segment; 0 if there is none."""
-    for segments in read_segments(file, chunk_bytes=_FIRST_BYTES, on_error="skip"):
-        return int(segments.ts_ns[0])
+def _check(ports: Collection[int], on_error: str, **sizes: int) -> None:
+    """Raise ValueError for a wrong option, by the rules of the Spark source's."""
+    if wrong := [port for port in ports if not isinstance(port, Integral) or not 0 < port <= PORT_MAX]:
+        raise ValueError(f"ports: {wrong[0]!r} is not a port, a number from 1 to {PORT_MAX}")
+    if on_error not in get_args(OnError):
+        raise ValueError(f"on_error: {on_error!r} is not {', '.join(get_args(OnError))}")
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}: {size!r} is not a number of bytes from 1 on")
+
+
+def _first_time_ns(file: str, decompressed_bytes_max: int | None) -> int:
+    """Return the capture time of a file's first packet; 0 if there is none."""
+    with suppress(CaptureError), CaptureFile(file, decompressed_bytes_max) as opened:
+        for packets in open_packets(opened, Split(file), FileEvents(file, None, "skip"), _FIRST_BYTES):
+            if len(packets.ts_ns):
+                return int(packets.ts_ns[0])
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -49,6 +50,8 @@ class _Snapshot:
     at: int = 0
     tail: bytearray = field(default_factory=bytearray)
     held: dict[int, Chunk] = field(default_factory=dict)
+    # A heap of the positions in `held`.
+    positions: list[int] = field(default_factory=list)
 
     @property
     def next(self) -> int:
@@ -69,11 +72,14 @@ class SnapshotChunks:
         snapshot.frame = chunk.frame
         if chunk.position < snapshot.next:
             chunk = Chunk(chunk.frame, snapshot.next, chunk.data[snapshot.next - chunk.position :])
-        if chunk.data and chunk.position not in snapshot.held:
+        held = snapshot.held.get(chunk.position)
+        if chunk.data and held is None:
+            heappush(snapshot.positions, chunk.position)
+            self._kept_bytes += PIECE_BYTES
+        if len(chunk.data) > (held_bytes := len(held.data) if held else 0):
             snapshot.held[chunk.position] = chunk
-            self._kept_bytes += len(chunk.data) + PIECE_BYTES
-        while (following := snapshot.held.pop(snapshot.next, None)) is not None:
-            self._kept_bytes -= PIECE_BYTES
+            self._kept_bytes += len(chunk.data) - held_bytes
+        while (following := self._following(snapshot)) is not None:
             snapshot.tail += following.data
             end = len(snapshot.tail) if snapshot.next >= size else _end_of_batches(snapshot.tail)
             if end:
@@ -90,6 +96,17 @@ class SnapshotChunks:
         """Yield the snapshots that are not complete."""
         for key in list(self._snapshots):
             yield self._give_up(key)
+
+    def _following(self, snapshot: _Snapshot) -> Chunk | None:
+        """Take the bytes that follow from the pieces, which may overlap; None if they have not come."""
+        at, positions = snapshot.next, snapshot.positions
+        while positions and positions[0] <= at:
+            chunk = snapshot.held.pop(heappop(positions))
+            seen = min(at - chunk.position, len(chunk.data))
+            self._kept_bytes -= PIECE_BYTES + seen
+            if seen < len(chunk.data):
+                return Chunk(chunk.frame, at, chunk.data[seen:])
+        return None
 
     def _give_up(self, key: Key) -> Incomplete:
         snapshot = self._snapshots[key]

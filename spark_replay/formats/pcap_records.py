@@ -61,11 +61,12 @@ class PcapRecords:
                 reader.advance(0, int(ends[0]) + RECORD_HEADER_BYTES if len(ends) else RECORD_HEADER_BYTES)
 
     def _plausible(self, heads: Headers) -> Mask:
-        plausible: Mask = (
-            (heads["captured"] <= self.header.captured_bytes_max)
-            & (heads["fraction"] < 1_000_000_000 // self.header.fraction_ns)
-            & (heads["original"] != 0)
-        )
+        """Return which headers are not damaged. One odd value alone may be true: an empty packet, a rounded time."""
+        odd = (heads["fraction"] >= 1_000_000_000 // self.header.fraction_ns).astype(np.int8)
+        odd += heads["original"] == 0
+        odd += heads["original"] < heads["captured"]
+        odd += heads["seconds"] == 0
+        plausible: Mask = (heads["captured"] <= self.header.captured_bytes_max) & (odd < 2)
         return plausible
 
     def _packets(self, starts: Longs, heads: Headers) -> PacketColumns:

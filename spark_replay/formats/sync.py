@@ -197,8 +197,8 @@ class RecordSync(Chain):
             return None
         seconds, fraction, captured, original = self.numbers.unpack(head)
         if (
-            not 0 < captured <= min(original, self.header.captured_bytes_max)
-            or fraction >= 1_000_000_000 // self.header.fraction_ns
+            captured > min(original, self.header.captured_bytes_max)
+            or (not captured) + (not seconds) + (fraction >= 1_000_000_000 // self.header.fraction_ns) > 1
             or abs(seconds - self.seconds) >= _SECONDS_MAX
             or offset + RECORD_HEADER_BYTES + captured > self.size
         ):

@@ -89,9 +89,12 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
 
 @lru_cache(1 << 16)
 def _connection_id(flow: Flow) -> int:
-    """Return the number of a flow's connection: the same for both directions, in every file, split and run."""
+    """Return the number of a flow's connection: the same for both directions, in every file, split and run.
+
+    The VLAN is left out, as in Wireshark: a routed connection has another tag in each direction.
+    """
     (low_host, low_port), (high_host, high_port) = sorted([(flow.src, flow.sport), (flow.dst, flow.dport)])
-    key = f"{low_host} {low_port} {high_host} {high_port} {flow.vlan}"
+    key = f"{low_host} {low_port} {high_host} {high_port}"
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
 
 

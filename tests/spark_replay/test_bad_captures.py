@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.formats import CaptureError, read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
-from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.frames import _first_time_ns, read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
@@ -231,6 +232,26 @@ def test_files_are_read_in_the_order_of_their_times_whatever_the_order_of_their_
         batches = list(read_frames(named, {19093}))
         found = pa.Table.from_batches(batches, schema=FRAMES).drop_columns(places)
         assert found.sort_by(keys) == whole.sort_by(keys)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"ports": ["9092"]}, {"ports": [99_999]}, {"on_error": "quarantin"}, {"chunk_bytes": 0}, {"frame_bytes_max": 0}],
+    ids=str,
+)
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    name, value = next(iter(options.items()))
+    with pytest.raises(ValueError, match=f"{name}: .*{value[0] if isinstance(value, list) else value}"):
+        next(read_frames(CONTROLLER, **options))
+
+
+def test_finding_the_time_of_a_file_reads_its_first_packet_only_and_keeps_the_limit(tmp_path: Path) -> None:
+    not_tcp = Packet(5_000, bytes(200_000))
+    path = written(tmp_path / "x.pcap.gz", gzip.compress(pcap([not_tcp, *packets(conversation(SAID))])))
+    assert _first_time_ns(str(path), None) == 5_000
+    assert _first_time_ns(str(path), 100_000) == 0
+    with pytest.raises(CaptureError, match="decompresses to more than 100000 bytes"):
+        list(read_frames([path, CONTROLLER], [19093], decompressed_bytes_max=100_000))
 
 
 UNPACKED_BYTES = 250_000_000

@@ -136,6 +136,14 @@ def test_real_packets_in_another_wrapping_are_the_same_frames_to_both(tmp_path: 
     assert ours == by_tshark(path, PORTS[CONTROLLER])
 
 
+def test_directions_in_two_vlans_are_one_connection_to_both(tmp_path: Path) -> None:
+    sent = conversation(SAID, segment_bytes=300)
+    tagged = [packet for each in sent for packet in packets([each], vlans=[10 if each.from_client else 20])]
+    path = written(tmp_path / "vlans.pcap", pcap(tagged))
+    assert by_us(path, {packetiser.PORT}) == by_tshark(path, {packetiser.PORT})
+    assert rows_of(table_of(path), "pair_status").keys() == {("paired",)}
+
+
 def test_real_packets_out_of_order_are_the_same_frames_to_both(tmp_path: Path) -> None:
     """All but the segments around a SYN, before which a connection sends nothing."""
 

@@ -18,6 +18,15 @@ def test_many_small_pieces_are_given_up_by_the_memory_that_they_take() -> None:
     assert len(given_up) == SIZE // 2 // 100
 
 
+def test_pieces_that_overlap_are_joined() -> None:
+    data, chunks = bytes(range(200)), SnapshotChunks()
+    cuts = [(100, 150), (20, 30), (90, 140), (0, 120), (150, 200)]
+    pieces = [found for low, high in cuts for found in chunks.add((1,), Chunk(FRAME, low, data[low:high]), 200)]
+    assert b"".join(each.data for each in pieces if isinstance(each, Chunk)) == data
+    assert list(chunks.finish()) == []
+    assert chunks._kept_bytes == 0
+
+
 def test_nothing_is_kept_of_a_whole_snapshot() -> None:
     chunks = SnapshotChunks(kept_bytes_max=3 * PIECE_BYTES)
     for _ in range(10):

@@ -7,6 +7,7 @@ import subprocess
 import tracemalloc
 from collections.abc import Generator
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
@@ -99,6 +100,17 @@ def test_a_header_that_cannot_be_one_costs_its_own_packet_only(tmp_path: Path, f
         with pytest.raises(CaptureError) as raised:
             rows(path)
         assert raised.value.offset == TWENTIETH[form]
+
+
+@pytest.mark.parametrize(("at", "size"), [(20, 0), (4, 54)], ids=["empty", "late"])
+def test_an_empty_packet_or_a_fraction_of_a_whole_second_is_no_damage(tmp_path: Path, at: int, size: int) -> None:
+    odd = pack("<4I", 1_700_000_000, 0 if size == 0 else 1_000_000, size, size) + bytes(size)
+    whole = pcap(PACKETS[:at]) + odd + pcap(PACKETS[at:])[24:]
+    path = written(tmp_path / "odd.pcap", whole)
+    assert times(path) == times(written(tmp_path / "whole", FORMS["pcap"]))
+    parts = plan_splits(path, 4_000)
+    assert len(parts) > 1
+    assert [each for part in parts for each in times(part)] == times(path)
 
 
 def test_a_length_that_hides_the_next_records_gives_them_back(tmp_path: Path) -> None:
