@@ -159,7 +159,7 @@ def test_typed_messages_of_an_unknown_api_are_refused(
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
     result = run("roundtrip", "--captures", tmp_path / "run.pcap")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     step, line = result.stderr.splitlines()
     assert step == "mockraft spark: decoding and encoding messages"
     assert line.startswith("mockraft spark: ")

@@ -37,7 +37,7 @@ followed across splits and files.
     ExitCode.MISSING,
     ExitCode.INTERRUPTED,
     done="written",
-    failed="a capture could not be read (see --on-error) or a table not be written",
+    failed="the Spark job failed",
 )
 
 ROUNDTRIP = """Verify the codec with captures: decode each message, encode it again and compare the bytes.
@@ -54,7 +54,7 @@ messages are counted; with --strict they are failures.
     ExitCode.MISSING,
     ExitCode.INTERRUPTED,
     done="all messages are equal",
-    failed="one is not (or a capture could not be read)",
+    failed="one is not, or the Spark job failed",
 )
 
 

@@ -124,8 +124,8 @@ def result_console() -> Console:
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
     """Yield a session that ends with the block.
 
-    Errors are one line on stderr and an exit code: FAILED for a failed job, MISSING without Java, INTERRUPTED for
-    Ctrl-C.
+    Errors are one line on stderr and an exit code: FAILED for a failed job, USAGE for a file that cannot be read or
+    written, MISSING without Java, INTERRUPTED for Ctrl-C.
     """
     settings = pairs(conf, "--conf")
     need_spark()
@@ -153,7 +153,8 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         is_sparks = isinstance(error, (PySparkException, Py4JError, ConnectionError))
         print(f"mockraft spark: {reason_of(str(error)) if is_sparks else error}", file=sys.stderr)
-        raise typer.Exit(ExitCode.FAILED) from None
+        is_ours = "CaptureError: " in str(error) or not is_sparks
+        raise typer.Exit(ExitCode.USAGE if is_ours else ExitCode.FAILED) from None
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):
