@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
-from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
+from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
@@ -30,12 +31,16 @@ class _Wait(NamedTuple):
 
 def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse | Parked[DeleteRecordsResponse]:
     """Delete all records before the given offset of each partition; -1 is its high watermark."""
+    request.topics = each_once(request.topics)
     response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
-                key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
+                known = topic_by_name(ctx, topic.name)
+                if topic.name in INTERNAL and partition.partition_index in known.partitions:
+                    raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, "records of internal topics are not deleted")
+                key = (known.topic_id, partition.partition_index)
                 hosted = ctx.broker.replicas.find(key)
                 offset = hosted.log.high_watermark if partition.offset == HIGH_WATERMARK else partition.offset
                 hosted.delete_before(offset)

@@ -39,12 +39,14 @@ LEADERS_FROM = 16
 FOLLOWERS_SERVE_FROM = 11
 """Consumers may read from followers from this version on."""
 NO_SESSION = 0
+FULL_FETCH_EPOCHS = (0, -1)
+"""Session epochs of requests that name all partitions; others continue a session."""
 READ_COMMITTED = 1
 UNKNOWN = (error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.UNKNOWN_TOPIC_ID)
 
 
 class _Requested(NamedTuple):
-    """One partition of the request; `key` is None when the topic is unknown, and `code` is the error then."""
+    """One partition of the request; `key` is None when there is no such partition, and `code` is the error then."""
 
     topic: FetchTopic
     partition: FetchPartition
@@ -61,7 +63,7 @@ class _Found(NamedTuple):
 
 def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked[FetchResponse]:
     """Read, and park until there is enough data, a partition has an error or the time is over."""
-    if request.session_id != NO_SESSION and request.session_epoch > 0:
+    if request.session_epoch not in FULL_FETCH_EPOCHS:
         return FetchResponse(error_code=error_codes.FETCH_SESSION_ID_NOT_FOUND)
     follower_id, broker_epoch = request.replica_id, -1
     if ctx.api_version >= REPLICA_STATE_FROM:
@@ -102,10 +104,11 @@ class _Fetch:
 
     def is_enough(self, found: list[_Found]) -> bool:
         """Return True if the fetch must not wait for more."""
-        if not found or any(each.read is None or each.read.diverging for each in found):
-            return True
-        size = sum(len(each.read.records) for each in found if each.read is not None)
-        return bool(size >= self._request.min_bytes)
+        # As in Kafka partitions that do not exist end no wait for the others.
+        known = [result.read for each, result in zip(self._requested, found, strict=True) if each.key is not None]
+        reads = [read for read in known if read is not None and not read.diverging]
+        size = sum(len(read.records) for read in reads)
+        return not known or len(reads) < len(known) or size >= min(self._request.min_bytes, self._bytes_max)
 
     def read_all(self, *, is_first: bool) -> list[_Found]:
         """Read every partition; the first time of a follower is its progress."""
@@ -203,7 +206,10 @@ def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requeste
                 yield _Requested(topic, partition, None, unknown.error_code)
         else:
             for partition in topic.partitions:
-                yield _Requested(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
+                if partition.partition in known.partitions:
+                    yield _Requested(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
+                else:
+                    yield _Requested(topic, partition, None, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 API = Api(FetchRequest, FetchResponse, handle, replicas=_replicas)

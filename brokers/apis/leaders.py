@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import RequestContext
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
-from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
-from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest
+from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest, DeleteRecordsTopic
+from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest, ListOffsetsTopic
 
 NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 """Errors whose response includes the current leader, so that the client needs no Metadata request."""
+TopicT = TypeVar("TopicT", DeleteRecordsTopic, ListOffsetsTopic)
 
 
 def topic_by_id(ctx: RequestContext, topic_id: bytes) -> Topic:
@@ -32,6 +33,16 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
         code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
         raise LogError(code, error_codes.message(code))
     return topic
+
+
+def each_once(topics: list[TopicT]) -> list[TopicT]:
+    """Return the topics with each partition once, as it is named last, and without topics that have none."""
+    merged: dict[str, TopicT] = {}
+    for topic in topics:
+        first = merged.setdefault(topic.name, topic)
+        named = [*first.partitions, *topic.partitions] if first is not topic else topic.partitions
+        first.partitions = list({each.partition_index: each for each in named}.values())
+    return [topic for topic in merged.values() if topic.partitions]
 
 
 def replicas_of(request: DeleteRecordsRequest | ListOffsetsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:

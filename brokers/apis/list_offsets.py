@@ -1,13 +1,16 @@
 """ListOffsets (2): KIP-79 (by time), KIP-207 (OFFSET_NOT_AVAILABLE), KIP-734 (max timestamp), KIP-405 (local offsets).
 
 -2 and -4 are the log start offset (there is no tiered storage), -1 the end that the reader may see, -3 the record with
-the largest timestamp; -5 and -6 request tiered offsets, of which there are none.
+the largest timestamp; -5 and -6 request tiered offsets, of which there are none. Other negative times are refused, and
+each before its first version.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.wire import error_codes
@@ -20,6 +23,9 @@ from mockraft.wire.messages.list_offsets_response import (
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 TIERED = (-5, -6)
+FIRST_VERSIONS = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
+"""As in ReplicaManager.isListOffsetsTimestampUnsupported."""
+NO_VERSION = 1 << 15
 READ_COMMITTED = 1
 CONSUMER, DEBUGGER = -1, -2
 UNKNOWN = -1
@@ -28,10 +34,16 @@ LEADER_EPOCHS_FROM = 4
 
 def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
     """Return each partition's offset for the requested time."""
+    asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+    request.topics = each_once(request.topics)
     response = error(request, error_codes.NONE, None)
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
+                if asked[topic.name, partition.partition_index] > 1:
+                    raise LogError(error_codes.INVALID_REQUEST, "the partition is named twice")
+                if partition.timestamp < 0 and ctx.api_version < FIRST_VERSIONS.get(partition.timestamp, NO_VERSION):
+                    raise LogError(error_codes.UNSUPPORTED_VERSION, "the time has no meaning in this version")
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
                 _find(ctx.broker.replicas.find(key), partition, request, answer)
             except LogError as refused:

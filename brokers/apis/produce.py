@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mockraft.brokers.apis import transactional_writes
 from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
+from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
@@ -28,6 +29,8 @@ from mockraft.wire.messages.produce_response import (
 
 LEADERS_FROM = 10
 UNKNOWN_OFFSET = -1
+ADMIN_CLIENT = "__admin_client"
+"""The client id with which Kafka lets clients append to internal topics."""
 WITHOUT_LOG_START = frozenset(
     {
         error_codes.UNKNOWN_TOPIC_OR_PARTITION,
@@ -36,6 +39,7 @@ WITHOUT_LOG_START = frozenset(
         error_codes.RECORD_LIST_TOO_LARGE,
         error_codes.CORRUPT_MESSAGE,
         error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.INVALID_TOPIC_EXCEPTION,
     }
 )
 """Errors of an append that leave the log start offset out of the response (ReplicaManager.appendRecordsToLeader)."""
@@ -51,6 +55,7 @@ class _Wait(NamedTuple):
 
 def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     """Append the batches of each partition, and wait for the replicas with acks=all."""
+    request.topic_data = _each_once(request.topic_data)
     if request.acks not in (-1, 0, 1):
         code = error_codes.INVALID_REQUIRED_ACKS
         return error(request, code, error_codes.message(code))
@@ -95,6 +100,18 @@ def error(request: ProduceRequest, error_code: int, message: str | None) -> Prod
     )
 
 
+def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Return the topics with each partition once, with the records that are named last."""
+    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = merged.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((partition.index, partition) for partition in topic.partition_data)
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in merged.items()
+    ]
+
+
 def _append(
     ctx: RequestContext,
     topic: TopicProduceData,
@@ -105,10 +122,13 @@ def _append(
 ) -> _Wait | None:
     """Append to one partition and fill in its answer; return what to wait for, if anything."""
     try:
-        key = (topic_of(ctx, topic).topic_id, partition.index)
+        known = topic_of(ctx, topic)
+        key = (known.topic_id, partition.index)
         records = bytes(partition.records or b"")
         check(records, ctx.api_version)
         verified.check(key)
+        if known.name in INTERNAL and ctx.client_id != ADMIN_CLIENT and partition.index in known.partitions:
+            raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {known.name}")
         hosted = ctx.broker.replicas.find(key)
         answer.log_start_offset = hosted.log.start_offset
         appended = hosted.append(

@@ -241,6 +241,8 @@ def test_a_replica_that_is_not_assigned_may_not_fetch(ask: Ask) -> None:
 
 def test_no_fetch_session_is_made(ask: Ask) -> None:
     assert (ask(fetch(ORDERS, session_id=0, session_epoch=0))).session_id == 0
+    assert ask(fetch(ORDERS, session_epoch=5)).error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND
+    assert ask(fetch(ORDERS, session_id=5, session_epoch=-3)).error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND
     response = ask(fetch(ORDERS, session_id=5, session_epoch=3))
     assert response.error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND
 

@@ -23,6 +23,7 @@ from mockraft.wire.messages.delete_records_request import (
 )
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -175,11 +176,8 @@ async def test_list_offsets(topics: Topics, version: int) -> None:
     now_ms = time_now_ms()
     for number in range(3):
         await topics.expect_same_produced(batch(b"a", b"b", time_ms=now_ms + number))
-    least = {-3: 7, -4: 8, -5: 9, -6: 11}
-    for timestamp in (-1, -2, -3, -4, 0, now_ms, now_ms + 1, now_ms + 9):
+    for timestamp in (-1, -2, -3, -4, -5, -6, -7, 0, now_ms, now_ms + 1, now_ms + 9):
         for epoch in (-1, 0, 1) if version >= 4 else (-1,):
-            if version < least.get(timestamp, 0):
-                continue
             asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
 
             def make(name: str, _: bytes, asked: Any = asked) -> ListOffsetsRequest:
@@ -212,6 +210,81 @@ async def test_delete_records(topics: Topics, version: int) -> None:
             return DeleteRecordsRequest(timeout_ms=3000, topics=[DeleteRecordsTopic(name=name, partitions=[asked])])
 
         await topics.expect_same(make, version)
+
+
+async def test_partitions_that_are_named_twice(topics: Topics) -> None:
+    def produce(name: str, topic_id: bytes) -> ProduceRequest:
+        data = [PartitionProduceData(index=0, records=batch(*values)) for values in ((b"a",), (b"b", b"c"))]
+        topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=data)
+        return ProduceRequest(acks=-1, timeout_ms=3000, topic_data=[topic, topic])
+
+    def listing(name: str, _: bytes) -> ListOffsetsRequest:
+        asked = ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+        return ListOffsetsRequest(replica_id=-1, topics=[asked, asked, ListOffsetsTopic(name=name, partitions=[])])
+
+    def deleting(name: str, _: bytes) -> DeleteRecordsRequest:
+        partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (0, 1)]
+        asked = [DeleteRecordsTopic(name=name, partitions=partitions), DeleteRecordsTopic(name="both", partitions=[])]
+        return DeleteRecordsRequest(timeout_ms=3000, topics=asked)
+
+    for version in (12, 13):
+        await topics.expect_same(produce, version)
+    await topics.expect_same(listing, 9)
+    await topics.expect_same(deleting, 2)
+
+
+async def test_internal_topics_take_no_records(topics: Topics) -> None:
+    names = {which: f"__{kind}" for which, kind in ((REAL, "consumer_offsets"), (SIMULATED, "transaction_state"))}
+    made = [assigned(name, [which]) for which, name in names.items()]
+    await topics.pair.ask(SIMULATED, CreateTopicsRequest(timeout_ms=10_000, topics=made))
+    described = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names.values()])
+    for which in names:
+        async with asyncio.timeout(40):
+            while any(each.error_code for each in (await topics.pair.ask(which, described, 9)).topics):
+                await asyncio.sleep(0.05)
+    for name in names.values():
+        for index in (0, 7):
+
+            def produce(_name: str, _id: bytes, name: str = name, index: int = index) -> ProduceRequest:
+                data = [PartitionProduceData(index=index, records=batch(b"a"))]
+                topic = TopicProduceData(name=name, partition_data=data)
+                return ProduceRequest(acks=-1, timeout_ms=3000, topic_data=[topic])
+
+            def deleting(_name: str, _id: bytes, name: str = name, index: int = index) -> DeleteRecordsRequest:
+                asked = [DeleteRecordsPartition(partition_index=index, offset=0)]
+                return DeleteRecordsRequest(timeout_ms=3000, topics=[DeleteRecordsTopic(name=name, partitions=asked)])
+
+            await topics.expect_same(produce, 12)
+            await topics.expect_same(deleting, 2)
+
+
+@pytest.mark.parametrize(("session_id", "epoch"), [(0, 5), (0, -3), (9, -3), (9, 1), (0, 0), (9, -1)])
+async def test_fetch_sessions(topics: Topics, session_id: int, epoch: int) -> None:
+    def make(_: str, topic_id: bytes) -> FetchRequest:
+        topic = FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition=0)])
+        return FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=0, topics=[topic])
+
+    await topics.expect_same(make, 13)
+
+
+async def test_fetch_waits_for_the_partitions_that_exist(topics: Topics) -> None:
+    """Each broker gets a record while it waits for one: unknown partitions beside it end no wait."""
+
+    def make(_: str, topic_id: bytes) -> FetchRequest:
+        asked = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 7)]
+        unknown = FetchTopic(topic_id=b"?" * 16, partitions=[FetchPartition(partition=0)])
+        known = FetchTopic(topic_id=topic_id, partitions=asked)
+        # More than `max_bytes` is never waited for.
+        return FetchRequest(max_wait_ms=20_000, min_bytes=1 << 30, max_bytes=60, topics=[known, unknown])
+
+    asked = [topics.pair.ask(which, make("", topics.ids[which]), 13) for which in (REAL, SIMULATED)]
+    waiting = asyncio.gather(*asked)
+    await asyncio.sleep(0.5)
+    await topics.expect_same_produced(batch(b"a"))
+    for response in await waiting:
+        codes = sorted(each.error_code for topic in response.responses for each in topic.partitions)
+        assert codes == [0, error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.UNKNOWN_TOPIC_ID]
+        assert any(each.records for topic in response.responses for each in topic.partitions)
 
 
 @pytest.mark.parametrize("codec", CODECS)
