@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.offsets import find_group, find_or_create
+from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators.consumer_groups import Group, Joining
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
@@ -24,17 +24,20 @@ from mockraft.wire.messages.sync_group_response import SyncGroupResponse
 
 MEMBER_ID_FIRST_FROM = 4
 PROTOCOL_TYPE_FROM = 7
+PROTOCOL_IN_SYNC_FROM = 5
 SEVERAL_MEMBERS_FROM = 3
 
 
 def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
     """Join the group and wait for the other members."""
-    group = find_or_create(ctx, request.group_id)
-    member_id = request.member_id
-    if not member_id:
-        member_id = f"{ctx.client_id or ''}-{ctx.broker.rng.randbytes(16).hex()}"
-        if ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
-            return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
+    try:
+        return _join(request, ctx)
+    except ApiError as refused:
+        return _join_refused(refused.error_code, request.member_id, ctx.api_version)
+
+
+def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
+    member_id = request.member_id or f"{ctx.client_id or ''}-{ctx.broker.rng.randbytes(16).hex()}"
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
     joining = Joining(
@@ -47,10 +50,17 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
         ctx.client_id or "",
         f"/{ctx.client_address}",
     )
-    try:
-        waiting = group.join(joining, ctx.now_ms)
-    except ApiError as refused:
-        return _join_refused(refused.error_code, member_id, ctx.api_version)
+    group = find_group(ctx, request.group_id)
+    ctx.broker.groups.groups.limits.check_session(request.session_timeout_ms)
+    if group is None and request.member_id:
+        raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+    group = group or ctx.broker.groups.create(request.group_id)
+    if request.member_id:
+        group.check_known(member_id, ctx.now_ms)
+    elif ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
+        group.expect(joining, ctx.now_ms)
+        return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
+    waiting = group.join(joining, ctx.now_ms)
 
     def retry(_now_ms: int, _expired: bool) -> JoinGroupResponse | None:
         try:
@@ -76,9 +86,12 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
 
 def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked[SyncGroupResponse]:
     """Return the member's assignment; the leader's request carries all assignments."""
+    if ctx.api_version >= PROTOCOL_IN_SYNC_FROM and None in (request.protocol_type, request.protocol_name):
+        raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
     group = _joined_group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
-    waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms)
+    agreed = (request.protocol_type, request.protocol_name)
+    waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms, agreed)
 
     def retry(_now_ms: int, _expired: bool) -> SyncGroupResponse | None:
         assignment = waiting.result()

@@ -39,8 +39,10 @@ def each_once(topics: list[TopicT]) -> list[TopicT]:
     """Return the topics with each partition once, as it is named last, and without topics that have none."""
     merged: dict[str, TopicT] = {}
     for topic in topics:
-        first = merged.setdefault(topic.name, topic)
-        named = [*first.partitions, *topic.partitions] if first is not topic else topic.partitions
+        first: TopicT = merged.setdefault(topic.name, topic)
+        named = list(first.partitions)
+        if first is not topic:
+            named.extend(topic.partitions)
         first.partitions = list({each.partition_index: each for each in named}.values())
     return [topic for topic in merged.values() if topic.partitions]
 

@@ -12,6 +12,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.coordinators.consumer_groups import Group, Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import utf16_length
 from mockraft.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from mockraft.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -37,8 +38,7 @@ from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequ
 SEVERAL_GROUPS_FROM = 8
 GROUP_ID_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
-METADATA_BYTES_MAX = 4096
-"""Kafka's default of offset.metadata.max.bytes."""
+METADATA_MAX: Final = ("offset.metadata.max.bytes", 4096)
 NO_OFFSET = Offset(-1, -1, "")
 
 
@@ -56,7 +56,7 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
                 offsets[name, partition.partition_index] = Offset(
                     partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
                 )
-                if len((partition.committed_metadata or "").encode()) > METADATA_BYTES_MAX:
+                if is_too_long(ctx, partition.committed_metadata):
                     answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
                     del offsets[name, partition.partition_index]
     if not known:
@@ -68,10 +68,12 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
         return response
 
     try:
-        if request.generation_id_or_member_epoch >= 0 and find_group(ctx, request.group_id) is None:
+        # As in Kafka the group with the empty id takes offsets.
+        group = ctx.broker.groups.find(request.group_id)
+        if request.generation_id_or_member_epoch >= 0 and group is None:
             is_new = ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
-        group = find_or_create(ctx, request.group_id)
+        group = group or ctx.broker.groups.create(request.group_id)
         group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
     except ApiError as refused:
         return refuse(refused)
@@ -184,9 +186,10 @@ def _wanted(
 ) -> list[tuple[str, list[_Found]]]:
     """Return the offsets of the requested partitions by topic; of all committed ones when none are named.
 
-    With `is_stable` those that a transaction may still change are errors. Raises ApiError as `find_group` does.
+    With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
+    coordinates the group.
     """
-    group = find_group(ctx, group_id)
+    group = ctx.broker.groups.find(group_id)
     offsets = {} if group is None else group.offsets
     requested: dict[str, list[int]] = {}
     if named is None:
@@ -212,16 +215,17 @@ def check_partition(ctx: RequestContext, topic: str | None, index: int) -> int:
     return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def is_too_long(ctx: RequestContext, metadata: str | None) -> bool:
+    """Return True for more metadata than allowed, which Kafka counts in UTF-16 units."""
+    name, default = METADATA_MAX
+    return utf16_length(metadata or "") > int(ctx.broker.config.properties.get(name, default))
+
+
 def find_group(ctx: RequestContext, group_id: str) -> Group | None:
     """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
     return ctx.broker.groups.find(group_id)
-
-
-def find_or_create(ctx: RequestContext, group_id: str) -> Group:
-    """Return the group, creating it if needed. Raises ApiError as `find_group` does, or when it cannot be created."""
-    return find_group(ctx, group_id) or ctx.broker.groups.create(group_id)
 
 
 def _commit_error(request: OffsetCommitRequest, error_code: int, _message: str | None) -> OffsetCommitResponse:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
-from mockraft.brokers.apis.offsets import METADATA_BYTES_MAX, check_partition, name_of
+from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.consumer_groups import Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
@@ -76,7 +76,7 @@ class _Commit:
                 if answer.error_code != error_codes.NONE or name is None:
                     continue
                 self._known.append(answer)
-                if len((partition.committed_metadata or "").encode()) > METADATA_BYTES_MAX:
+                if is_too_long(self._ctx, partition.committed_metadata):
                     answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
                     continue
                 self._offsets[name, partition.partition_index] = Offset(

@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from mockraft.brokers.coordinators.group_limits import DEFAULT_LIMITS, GroupLimits
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError, WireError
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
-SESSION_TIMEOUT_MIN_MS = 6_000
-SESSION_TIMEOUT_MAX_MS = 1_800_000
-MEMBERS_MAX = 1_000
 GROUPS_MAX = 1_000
 CONSUMER = "consumer"
 """The protocol type of consumers, whose metadata is a ConsumerProtocolSubscription."""
@@ -80,9 +78,9 @@ class Member:
 
     def refuse_sync(self, error_code: int) -> None:
         """End the wait for an assignment."""
-        request, self.sync_request = self.sync_request, None
-        if request is not None:
-            request.refuse(error_code)
+        if self.sync_request is not None:
+            self.sync_request.refuse(error_code)
+        self.sync_request = None
 
 
 class Group:
@@ -91,7 +89,12 @@ class Group:
     `changed` is called when waiting requests have results.
     """
 
-    def __init__(self, initial_delay_ms: int = 0, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        initial_delay_ms: int = 0,
+        changed: Callable[[], None] = lambda: None,
+        limits: GroupLimits = DEFAULT_LIMITS,
+    ) -> None:
         self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type = ""
@@ -100,6 +103,8 @@ class Group:
         self.members: dict[str, Member] = {}
         self.offsets: dict[tuple[str, int], Offset] = {}
         self._subscribed: set[str] | None = None
+        self._expected: dict[str, int] = {}  # The ends of the sessions of member ids that were handed out.
+        self._limits = limits
         self._initial_delay_ms = initial_delay_ms
         self._is_waiting_for_first = False
         self._deadline_ms = NEVER_MS
@@ -126,9 +131,22 @@ class Group:
             return self.protocol_type == CONSUMER
         return topic in self._subscribed
 
+    def check_known(self, member_id: str, now_ms: int) -> None:
+        """Check that the member id was handed out."""
+        if member_id not in self.members and self._expected.get(member_id, now_ms) <= now_ms:
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+
+    def expect(self, joining: Joining, now_ms: int) -> None:
+        """Let the member join with its new id before its session is over (KIP-394)."""
+        self._check(joining)
+        self._expected = {each: expiry_ms for each, expiry_ms in self._expected.items() if expiry_ms > now_ms}
+        self._expected[joining.member_id] = now_ms + joining.session_timeout_ms
+
     def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
         """Join, or update the member; the result is the next generation, once all members have joined."""
         self._check(joining)
+        self.protocol_type = joining.protocol_type
+        self._expected.pop(joining.member_id, None)
         request: Waiting[Joined] = Waiting()
         known = self.members.get(joining.member_id)
         if known is None:
@@ -145,9 +163,21 @@ class Group:
         self._complete_if_all_joined(now_ms)
         return request
 
-    def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes], now_ms: int) -> Waiting[bytes]:
-        """Request the member's assignment; there is one when the leader has sent all of them."""
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes],
+        now_ms: int,
+        agreed: tuple[str | None, str | None] = (None, None),
+    ) -> Waiting[bytes]:
+        """Request the member's assignment; there is one when the leader has sent all of them.
+
+        `agreed` are the protocol type and the protocol, where the member says them.
+        """
         member = self._member(member_id, generation)
+        if agreed[0] not in (None, self.protocol_type) or agreed[1] not in (None, self.protocol):
+            raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
         self.touch(member_id, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
@@ -204,8 +234,7 @@ class Group:
 
     def touch(self, member_id: str, now_ms: int) -> None:
         """Restart the member's session timeout."""
-        member = self.members.get(member_id)
-        if member is not None:
+        if (member := self.members.get(member_id)) is not None:
             member.expiry_ms = now_ms + member.joining.session_timeout_ms
 
     def tick(self, now_ms: int) -> None:
@@ -224,8 +253,7 @@ class Group:
     # Internals.
 
     def _check(self, joining: Joining) -> None:
-        if not SESSION_TIMEOUT_MIN_MS <= joining.session_timeout_ms <= SESSION_TIMEOUT_MAX_MS:
-            raise ApiError(error_codes.INVALID_SESSION_TIMEOUT)
+        self._limits.check_session(joining.session_timeout_ms)
         others = [each for member_id, each in self.members.items() if member_id != joining.member_id]
         if not joining.protocol_type or not joining.protocols:
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
@@ -234,9 +262,8 @@ class Group:
             or not set(joining.protocols).intersection(*(each.joining.protocols for each in others))
         ):
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-        if len(others) >= MEMBERS_MAX:
+        if len(others) >= self._limits.members_max:
             raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-        self.protocol_type = joining.protocol_type
 
     def _changes_nothing(self, known: Member, joining: Joining) -> bool:
         """True for a follower's retry after a lost response; a leader that rejoins requests a rebalance."""
@@ -342,6 +369,7 @@ class Groups:
     def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
         self.groups: dict[str, Group] = {}
         self._changed = changed
+        self.limits = GroupLimits.of(properties)
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
 
     def find(self, group_id: str) -> Group:
@@ -358,7 +386,7 @@ class Groups:
     def load(self, group_id: str) -> Group:
         """Return the group, creating it if needed, however many there are."""
         if group_id not in self.groups:
-            self.groups[group_id] = Group(self._initial_delay_ms, self._changed)
+            self.groups[group_id] = Group(self._initial_delay_ms, self._changed, self.limits)
         return self.groups[group_id]
 
     def tick(self, now_ms: int) -> None:

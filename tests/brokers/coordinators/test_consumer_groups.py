@@ -157,6 +157,25 @@ def test_a_static_member_takes_its_own_place(group: Group) -> None:
     assert not group.members
 
 
+def test_only_ids_that_were_handed_out_join(group: Group) -> None:
+    group.expect(says("a"), 0)
+    group.check_known("a", 5_999)
+    assert refusal(group.check_known, "a", 6_000) == error_codes.UNKNOWN_MEMBER_ID
+    assert refusal(group.check_known, "b", 0) == error_codes.UNKNOWN_MEMBER_ID
+    joined(group, says("a"))
+    group.check_known("a", 9_000)
+
+
+def test_limits_are_those_of_the_properties() -> None:
+    limits = {"group.min.session.timeout.ms": "5", "group.max.session.timeout.ms": "7", "group.max.size": "1"}
+    group = Groups(limits).find("g")
+    for timeout_ms in (4, 8):
+        assert refusal(group.join, says("a", session_timeout_ms=timeout_ms), 0) == error_codes.INVALID_SESSION_TIMEOUT
+    joined(group, says("a", session_timeout_ms=5))
+    refused = refusal(group.join, says("b", session_timeout_ms=5), 0)
+    assert refused == error_codes.GROUP_MAX_SIZE_REACHED
+
+
 def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumer_groups, "GROUPS_MAX", 2)
     groups = Groups({})

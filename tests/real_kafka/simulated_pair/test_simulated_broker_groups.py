@@ -246,6 +246,62 @@ async def test_requests_of_members_of_an_unknown_group(groups: Groups) -> None:
     await expect_same_everywhere(groups)
 
 
+async def test_joins_that_are_refused(groups: Groups) -> None:
+    def joining(**fields: Any) -> Make:
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+        plain = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 1_000, "protocol_type": "consumer"}
+        return lambda group_id, _: JoinGroupRequest(**{"group_id": group_id, "protocols": protocols, **plain, **fields})
+
+    refused: list[dict[str, Any]] = [{"session_timeout_ms": 1}, {"session_timeout_ms": (1 << 31) - 1}]
+    refused += [{"protocols": []}, {"protocol_type": ""}, {"member_id": "ghost"}, {"group_id": ""}]
+    for version in (3, 4, 9):
+        for fields in refused:
+            answer = await groups.expect_same(joining(**fields), version)
+            assert answer["memberId"] == ("member" if "member_id" in fields else "")
+    assert (await groups.expect_same(joining(), 9))["errorCode"] == error_codes.MEMBER_ID_REQUIRED
+    await groups.join()
+    for fields in ({"member_id": "ghost"}, {"protocols": []}, {"protocol_type": "connect"}):
+        await groups.expect_same(joining(**fields), 9)
+
+
+async def test_protocols_of_syncs(groups: Groups) -> None:
+    def syncing_as(*agreed: str | None, member: str | None = None) -> Make:
+        def make(group_id: str, member_id: str) -> SyncGroupRequest:
+            request = syncing(group_id, member_id if member is None else member)
+            request.protocol_type, request.protocol_name = agreed
+            return request
+
+        return make
+
+    await groups.expect_same(syncing_as(None, None), 5)
+    await groups.expect_same(syncing_as("consumer", "range"), 5)
+    await groups.join()
+    for agreed in ((None, "range"), ("consumer", None), ("connect", "range"), ("consumer", "other")):
+        assert (await groups.expect_same(syncing_as(*agreed), 5))["errorCode"] == (
+            error_codes.INCONSISTENT_GROUP_PROTOCOL
+        )
+    await groups.expect_same(syncing_as("consumer", "other", member="ghost"), 5)
+    assert (await groups.expect_same(syncing_as("consumer", "range"), 5))["errorCode"] == error_codes.NONE
+
+
+async def test_metadata_of_offsets_and_the_empty_group(groups: Groups) -> None:
+    for metadata in ("\u00e9" * 4096, "\u00e9" * 4097, "\U0001f600" * 2048, "\U0001f600" * 2049):
+
+        def commit(group_id: str, _member_id: str, metadata: str = metadata) -> OffsetCommitRequest:
+            partitions = [OffsetCommitRequestPartition(committed_offset=3, committed_metadata=metadata)]
+            return OffsetCommitRequest(
+                group_id=group_id, topics=[OffsetCommitRequestTopic(name="both", partitions=partitions)]
+            )
+
+        await groups.expect_same(commit, 8)
+    # The empty group is in the real broker's partition.
+    for make in (committing, fetching):
+        for which, code in ((REAL, error_codes.NONE), (SIMULATED, error_codes.NOT_COORDINATOR)):
+            answer = await groups.pair.ask(which, make("", ""), 7)
+            found = answer.topics[0].partitions[0].error_code if make is committing else answer.error_code
+            assert found == code
+
+
 async def test_commit_to_unknown_partitions_only_creates_no_group(groups: Groups) -> None:
     def commit(group_id: str, _member_id: str) -> OffsetCommitRequest:
         partitions = [OffsetCommitRequestPartition(partition_index=7)]
