@@ -279,7 +279,8 @@ async def test_fetch_waits_for_the_partitions_that_exist(topics: Topics) -> None
 
     asked = [topics.pair.ask(which, make("", topics.ids[which]), 13) for which in (REAL, SIMULATED)]
     waiting = asyncio.gather(*asked)
-    await asyncio.sleep(0.5)
+    ended, _ = await asyncio.wait([waiting], timeout=0.5)
+    assert not ended
     await topics.expect_same_produced(batch(b"a"))
     for response in await waiting:
         codes = sorted(each.error_code for topic in response.responses for each in topic.partitions)
