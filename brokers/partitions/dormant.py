@@ -78,6 +78,10 @@ class Dormant:
             if host is not None and host.dormant is not None:
                 host.dormant.enter(host.awoken, key)
 
+    def forget(self, key: ReplicaKey) -> None:
+        """Forget a deleted partition."""
+        self._neighbours.awake.discard(key)
+
     def keeps(self, key: ReplicaKey, partition: Partition) -> bool:
         """Apply a change of the metadata to a dormant replica; return False if it is awake, or has to be."""
         if key in self._neighbours.awake:

@@ -197,6 +197,8 @@ class Replicas(Component):
         partition = self._image.partition(*key)
         if partition is None or self.broker_id not in partition.replicas:
             self._stop(key)
+            if partition is None and self.dormant is not None:
+                self.dormant.forget(key)
             return
         if self.dormant is not None and self.dormant.keeps(key, partition):
             return

@@ -234,7 +234,9 @@ static void release_slots(PyObject *self)
     Py_ssize_t count = count_slots(decoded);
     PyObject **slots = slots_of(self);
     for (Py_ssize_t i = 0; i < count; i++) Py_XDECREF(slots[i]);
-    if (type == decoded && type->tp_finalize == NULL && count <= SPARE_SLOTS_MAX && spares[count].count < SPARE_MAX) {
+    /* The mark of a finalizer that has run stays in the memory, and would keep the next instance's from running. */
+    bool is_plain = type == decoded && type->tp_finalize == NULL && !PyObject_GC_IsFinalized(self);
+    if (is_plain && count <= SPARE_SLOTS_MAX && spares[count].count < SPARE_MAX) {
         *slots = spares[count].first;
         spares[count].first = self;
         spares[count].count++;
