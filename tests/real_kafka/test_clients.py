@@ -163,7 +163,9 @@ def test_kafka_python_produces_and_consumes(cluster: KafkaCluster) -> None:
         producer.send("pure-python", value)
     producer.flush(30)
     producer.close()
-    consumer = KafkaConsumer("pure-python", bootstrap_servers=servers, group_id="py", auto_offset_reset="earliest")
+    options = {"bootstrap_servers": servers, "group_id": "py", "auto_offset_reset": "earliest"}
+    # The first broker that it asks may not know the topic yet; by default it asks again after five minutes.
+    consumer = KafkaConsumer("pure-python", metadata_max_age_ms=1_000, **options)
     seen: list[bytes] = []
 
     def all_seen() -> bool:
