@@ -58,7 +58,7 @@ def use(rng: Random) -> None:
 
 def read_classes(cls: type[Struct]) -> Iterator[type[Struct]]:
     for each in cls.__subclasses__():
-        if each.__qualname__.startswith("_"):
+        if each.__module__.startswith("mockraft.wire.") and each.__qualname__.startswith("_"):
             yield each
         yield from read_classes(each)
 
