@@ -10,7 +10,7 @@ _SPELLED: Final = {int: "an integer", bool: "True or False", str: "a text", None
 
 
 def check_option(name: str, value: object, kind: object, lowest: float = -inf, highest: float = inf) -> None:
-    """Raise TypeError for a value that is not of the declared type, ValueError for a number out of its bounds.
+    """Raise TypeError for a value that is not of the declared type, ValueError for an integer out of its bounds.
 
     The types that are checked are int, bool, str, one of these or None, and a Literal.
     """

@@ -36,7 +36,10 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
 
 
 def each_once(topics: list[TopicT]) -> list[TopicT]:
-    """Return the topics with each partition once, as it is named last, and without topics that have none."""
+    """Return the topics with each partition once, as it is named last, and without topics that have none.
+
+    The first topic of a name gets the partitions of the others.
+    """
     merged: dict[str, TopicT] = {}
     for topic in topics:
         first: TopicT = merged.setdefault(topic.name, topic)

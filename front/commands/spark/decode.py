@@ -165,9 +165,10 @@ def decode(options: DecodeOptions) -> None:
         )
     with blaming("--out", LocationError):
         there = [name for name in names if exists(out / name)]
-        other = [file.path for name in there for file in find_files(out / name, _is_of_no_table)]
-    if other:
-        raise typer.BadParameter(f"{other[0]} is no file of a table: choose another folder", param_hint="--out")
+        others = (file.path for name in there for file in find_files(out / name, _is_of_no_table))
+        other = next(others, None)
+    if other is not None:
+        raise typer.BadParameter(f"{other} is no file of a table: choose another folder", param_hint="--out")
     if there and not options.overwrite:
         raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
     writable_folder(out)

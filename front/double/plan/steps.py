@@ -157,9 +157,11 @@ def _brokers(argument: Any) -> list[int]:
 
 
 def _distinct(values: list[T]) -> list[T]:
-    twice = next((each for number, each in enumerate(values) if each in values[:number]), None)
-    if twice is not None:
-        raise ValueError(f"{twice} is there twice")
+    seen: set[T] = set()
+    for each in values:
+        if each in seen:
+            raise ValueError(f"{each} is there twice")
+        seen.add(each)
     return values
 
 
