@@ -2,10 +2,10 @@
 
 An event loop calls back for each event of each socket, and its transports queue each write; with short requests that
 costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent at
-once. `EpollTransport` is to its protocol what asyncio's transport is, so that protocols, TLS and toxics notice nothing.
-The callback is a `PureReceiver`, or with mockraft-speed a `Receiver` in C. The event loop's other work waits no longer
-than with asyncio's transports: a callback serves what is ready, and looks for more only while less than `TURN_US` has
-passed.
+once, or, if requests do not repeat, together at its end. `EpollTransport` is to its protocol what asyncio's transport
+is, so that protocols, TLS and toxics notice nothing. The callback is a `PureReceiver`, or with mockraft-speed a
+`Receiver` in C. The event loop's other work waits no longer than with asyncio's transports: a callback serves what is
+ready, and looks for more only while less than `TURN_US` has passed.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class PureReceiver:
                         response = repeats.answer_in_turn(connection.connection_id, data, received_us, compared)
                     if response is None:
                         compared = None
-                        listener.step(connection, data, received_us)
+                        listener.step_in_turn(connection, data, received_us)
                         continue
                     try:
                         sent = transport.socket.send(response)
@@ -363,5 +363,6 @@ class PureReceiver:
                         connection.send(response[sent:])
                 except Exception as error:
                     transport.crash(error)
+            listener.end_turn()
             if monotonic() >= until:
                 break

@@ -23,6 +23,7 @@ typedef struct {
     int epoll_fd, room, read_bytes, turn_us;
     PyObject *short_way; /* in a turn of it; NULL for none */
     bool is_looked_for;  /* the short way */
+    bool is_held;        /* the listener may hold back effects */
 } Receiver;
 
 enum { ACTIVE_AT, CONNECTION_ID, WRITING_PAUSED, EVENTS, PROTOCOL, RECEIVER_SLOTS };
@@ -32,7 +33,7 @@ static Slot slots[] = {
     {"EpollTransport", "events"}, {"EpollTransport", "protocol"},
 };
 
-static PyObject *is_performing_name, *heeds_name, *node_name, *repeats_name, *answer_name, *step_name;
+static PyObject *is_performing_name, *heeds_name, *node_name, *repeats_name, *answer_name, *step_name, *end_turn_name;
 static PyObject *check_unread_name, *ready_name, *write_name, *received_end_name, *broke_name, *crash_name;
 
 static bool is_done(PyObject *result)
@@ -105,10 +106,18 @@ static bool step(Receiver *self, PyObject *connection, Py_ssize_t size, long lon
     if (!end_short_way(self)) return false;
     PyObject *data = PyBytes_FromStringAndSize(self->buffer, size);
     PyObject *now = data ? PyLong_FromLongLong(now_us) : NULL, *done = NULL;
+    self->is_held = true;
     if (now != NULL) done = PyObject_CallMethodObjArgs(self->listener, step_name, connection, data, now, NULL);
     Py_XDECREF(now);
     Py_XDECREF(data);
     return is_done(done);
+}
+
+/* Have the listener carry out what it has held back; false with an exception set. */
+static bool end_turn(Receiver *self)
+{
+    self->is_held = false;
+    return end_short_way(self) && is_done(PyObject_CallMethodNoArgs(self->listener, end_turn_name));
 }
 
 /* Receive, and answer; false with an exception set. */
@@ -195,6 +204,7 @@ static PyObject *receiver_call(PyObject *callable, PyObject *const *args, size_t
         int found = epoll_wait(self->epoll_fd, self->events, self->room, 0);
         if (found <= 0) break;
         for (int i = 0; is_served && i < found; i++) is_served = serve(self, &self->events[i], active_at);
+        if (is_served && self->is_held) is_served = end_turn(self);
     } while (is_served && monotonic_ns() < until_ns);
     Py_DECREF(active_at);
     if (is_served && end_short_way(self)) Py_RETURN_NONE;
@@ -306,7 +316,8 @@ static bool prepare_names(void)
            (node_name = PyUnicode_InternFromString("node")) &&
            (repeats_name = PyUnicode_InternFromString("repeats")) &&
            (answer_name = PyUnicode_InternFromString("answer")) &&
-           (step_name = PyUnicode_InternFromString("step")) &&
+           (step_name = PyUnicode_InternFromString("step_in_turn")) &&
+           (end_turn_name = PyUnicode_InternFromString("end_turn")) &&
            (check_unread_name = PyUnicode_InternFromString("check_unread")) &&
            (ready_name = PyUnicode_InternFromString("ready")) &&
            (write_name = PyUnicode_InternFromString("write")) &&

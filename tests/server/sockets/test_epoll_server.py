@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server import epoll_server
+from mockraft.server import epoll_server, tcp
+from mockraft.server.effects import Effect
+from mockraft.server.tcp_connections import TcpConnection
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -174,6 +176,41 @@ async def test_a_protocol_that_raises_loses_its_connection_only(monkeypatch: pyt
             await send(other, api_versions(2))
             assert ids_of(await frames_until(other, 1)) == [2]
         assert [type(context["exception"]) for context in reported] == [TypeError]
+
+
+@pytest.mark.parametrize("held_us", [60_000_000, 0])
+async def test_responses_of_a_turn_wait_for_each_other(held_us: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Controller() as controller:
+        node, events = controller.running.node, list[tuple[str, int]]()
+        sockets = [await connected(controller.port) for _ in range(4)]
+        await until(lambda: node.connections == len(sockets))
+        step, send_now = node.step, TcpConnection.send
+
+        def stepped(connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
+            events.append(("step", connection_id))
+            if connection_id == 2:
+                raise ValueError("no answer")
+            return step(connection_id, data, now_ms)
+
+        def sent(connection: TcpConnection, data: bytes) -> None:
+            events.append(("send", connection.connection_id))
+            send_now(connection, data)
+
+        monkeypatch.setattr(tcp, "HELD_US", held_us)
+        monkeypatch.setattr(node, "step", stepped)
+        monkeypatch.setattr(TcpConnection, "send", sent)
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: None)
+        for number, client_socket in enumerate(sockets):
+            client_socket.send(write_request(registration_request(controller.cluster_id, number), 4, number, "test"))
+        for number in (0, 2, 3):
+            assert ids_of(await frames_until(sockets[number], 1)) == [number]
+        if held_us:
+            assert events == [("step", each) for each in (1, 2, 3, 4)] + [("send", each) for each in (1, 3, 4)]
+        else:
+            of_each = [(what, each) for each in (1, 2, 3, 4) for what in ("step", "send")]
+            assert events == [each for each in of_each if each != ("send", 2)]
+        for client_socket in sockets:
+            client_socket.close()
 
 
 async def test_serves_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
