@@ -14,9 +14,10 @@ import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from mockraft.spark_replay.endpoints import Endpoint as Address
+from mockraft.spark_replay.regression.forked_processes import Fork, ForkingProcess
 from mockraft.spark_replay.regression.send_order import CAUSAL, Survey
 
 START_TIMEOUT_S = 60
@@ -49,6 +50,11 @@ class Endpoint(Address):
         return str(self)
 
     @contextmanager
+    def for_sessions(self) -> Iterator[Endpoint]:
+        """Yield the same target."""
+        yield self
+
+    @contextmanager
     def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Yield the same address for every session."""
         yield Opened(self.host, self.port)
@@ -75,6 +81,15 @@ class FreshProcess:
         return Path(self.version).name if self.version.endswith(WHEEL) else f"mockraft=={self.version}"
 
     @contextmanager
+    def for_sessions(self) -> Iterator[FreshProcess]:
+        """Yield a target whose process for each of several sessions, one after the other, may start faster."""
+        if not self._is_this_mockraft():
+            yield self
+            return
+        with ForkingProcess() as forking:
+            yield _ForkedProcess(self.command, forking)
+
+    @contextmanager
     def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Start the process, and stop it when the session is over."""
         command = [*self.command]
@@ -91,7 +106,7 @@ class FreshProcess:
             command += ["--virtual-clock", "--admin-port", "0"]
         with tempfile.TemporaryFile() as log:
             try:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                process = self._start(command, log)
             except OSError as error:
                 raise TargetError(f"cannot start {command[0]}: {error.strerror}") from None
             try:
@@ -100,17 +115,34 @@ class FreshProcess:
             finally:
                 _end(process)
 
+    def _start(self, command: list[str], log: BinaryIO) -> Process:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
     def _has_admin(self) -> bool:
-        """Return True if it is known to have the extra `admin`: it is this mockraft."""
-        ours = self.version is None and self.command[:3] == (sys.executable, "-m", "mockraft")
-        return ours and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))
+        """Return True if it is known to have the extra `admin`."""
+        return self._is_this_mockraft() and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))
+
+    def _is_this_mockraft(self) -> bool:
+        return self.version is None and self.command[:3] == (sys.executable, "-m", "mockraft")
 
 
+class _ForkedProcess(FreshProcess):
+    """A process of this mockraft, forked from one that has imported it."""
+
+    def __init__(self, command: Sequence[str], forking: ForkingProcess) -> None:
+        super().__init__(command)
+        self._forking = forking
+
+    def _start(self, command: list[str], log: BinaryIO) -> Process:
+        return self._forking.fork([*command[3:], "--until-stdin-ends"], log)
+
+
+Process = subprocess.Popen[bytes] | Fork
 Target = Endpoint | FreshProcess
 """A target of replayed requests; pickled to Spark's workers, so made of plain values."""
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> Opened:
+def _wait_until_ready(process: Process, log: int, command: Sequence[str]) -> Opened:
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while True:
         is_over = process.poll() is not None or time.monotonic() > deadline_s
@@ -120,10 +152,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Seque
         if is_over:
             last = (output.strip().splitlines() or ["no output"])[-1]
             raise TargetError(f"{' '.join(command)} did not become ready: {last}")
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)
