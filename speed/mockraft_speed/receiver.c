@@ -222,8 +222,9 @@ static int number_of(PyObject *classes, const char *class, const char *name)
     PyObject *number = found ? PyObject_GetAttrString(found, name) : NULL;
     long value = number ? PyLong_AsLong(number) : -1;
     Py_XDECREF(number);
-    if (!PyErr_Occurred() && (value <= 0 || value > INT_MAX)) PyErr_SetString(PyExc_TypeError, name);
-    return PyErr_Occurred() ? -1 : (int)value;
+    if (value > 0 && value <= INT_MAX) return (int)value;
+    PyErr_Format(PyExc_TypeError, "%s.%s is no positive int", class, name);
+    return -1;
 }
 
 static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

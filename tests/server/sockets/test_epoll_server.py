@@ -250,3 +250,14 @@ async def test_requests_that_repeat_in_one_turn_are_all_recorded() -> None:
         assert sorted(offsets) == [103] * 3 + [104] * 3
         for client_socket in sockets:
             client_socket.close()
+
+
+@pytest.mark.accelerated
+@pytest.mark.parametrize("value", [0, -1, 1 << 31, "65536"])
+def test_the_receiver_in_c_names_a_constant_that_it_cannot_use(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
+    from mockraft_speed import _repeats
+
+    monkeypatch.setattr(epoll_server.EpollServer, "READ_BYTES", value)
+    classes: Any = {cls.__name__: cls for cls in (TcpConnection, epoll_server.EpollTransport, epoll_server.EpollServer)}
+    with pytest.raises(TypeError, match=r"^EpollServer\.READ_BYTES is no positive int$"):
+        _repeats.Receiver(0, [], None, None, int, float, classes)
