@@ -130,10 +130,13 @@ class StartedBrokers:
     async def _let_time_pass(self, work: asyncio.Future[T]) -> T:
         """Wait for brokers; a virtual clock moves meanwhile, as nobody else can move it."""
         clock = self._running().clock
-        while isinstance(clock, VirtualClock) and not work.done():
-            clock.advance(VIRTUAL_STEP_MS)
-            await asyncio.sleep(0)
-        return await work
+        try:
+            while isinstance(clock, VirtualClock) and not work.done():
+                clock.advance(VIRTUAL_STEP_MS)
+                await asyncio.sleep(0)
+            return await work
+        finally:
+            work.cancel()  # where the caller does not wait any longer
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Simulated brokers in a test's own process: with asyncio, without, and beside the controller that they are on."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,16 @@ def test_brokers_retry_quickly_unless_asked_for_kafkas_interval() -> None:
         assert quick.start_broker(2, heartbeat_interval_ms=50).broker.config.heartbeat_interval_ms == 50
     with Controller.sync(clock="virtual", brokers=1) as stopped:
         assert stopped.brokers[1].broker.config.heartbeat_interval_ms == 2_000
+
+
+async def test_nothing_waits_for_a_broker_that_its_caller_gave_up() -> None:
+    async with Controller(clock="virtual") as controller:
+        controller.stub("BrokerRegistration").drop()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await controller.start_broker(1)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @pytest.mark.parametrize(
