@@ -62,10 +62,14 @@ class Dormant:
     def metadata_advanced(self, is_unfenced: bool) -> None:
         """Rejoin the ISRs once this broker is unfenced."""
         if is_unfenced and not self._was_unfenced:
-            for key, replica in [*self._core.view.replicas.items()]:
-                if self._host.broker_id not in replica.isr:
-                    self._join(key, replica.leader)
+            self.rejoin()
         self._was_unfenced = is_unfenced
+
+    def rejoin(self) -> None:
+        """Have the leaders propose the ISRs that this broker is not in."""
+        for key, replica in [*self._core.view.replicas.items()]:
+            if self._host.broker_id not in replica.isr:
+                self._join(key, replica.leader)
 
     def wake(self, key: ReplicaKey) -> None:
         """Host the replicas of a partition, here and on the neighbours, if this broker has one."""

@@ -139,6 +139,8 @@ class Replicas(Component):
         if not stuck:
             for fetcher in list(self.fetchers.values()):
                 self._core.kernel.enter(fetcher.unstick)
+            if self.dormant is not None:
+                self._core.kernel.enter(self.dormant.rejoin)
 
     def broker_epoch(self) -> int:
         """This broker's epoch."""

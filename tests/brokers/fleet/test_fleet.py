@@ -12,6 +12,10 @@ from mockraft import Controller
 from mockraft.brokers.fleet import Fleet, shared_log, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import api_keys
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+
+from ...topics import ask, assigned
+from ...waiting import until
 
 BROKERS, PARTITIONS = 12, 3
 TIMEOUT_S = 30
@@ -72,3 +76,25 @@ async def test_clients_move_to_other_brokers_when_one_leaves(sharing: Fleet) -> 
     await sharing.brokers[0].shut_down()
     others = ",".join(broker.bootstrap_servers for broker in sharing.brokers[1:])
     assert await asyncio.to_thread(use, others) == [b"a"] * PARTITIONS
+
+
+async def test_a_follower_that_resumes_joins_the_isrs_that_fencing_took_it_from(
+    controller: Controller, sharing: Fleet
+) -> None:
+    follower = sharing.brokers[1]
+
+    def isr() -> set[int]:
+        assert follower.image is not None
+        return {each for topic in follower.image.topics.values() for each in topic.partitions[0].isr}
+
+    request = CreateTopicsRequest(topics=[assigned("orders", [1, 2])], timeout_ms=5_000)
+    await ask(sharing.brokers[0].bootstrap_servers, request)
+    await until(lambda: isr() == {1, 2})
+    assert follower.replicas is not None
+    follower.replicas.stick()
+    with controller.faults.fence(broker_id=2):
+        await until(lambda: isr() == {1})
+    await until(lambda: follower.image is not None and not follower.image.brokers[2].fenced)
+    assert isr() == {1}
+    follower.replicas.stick(False)
+    await until(lambda: isr() == {1, 2})
