@@ -10,7 +10,8 @@ from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.offsets import find_group
-from mockraft.brokers.coordinators.consumer_groups import Group, Joining
+from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.members import Joining
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
@@ -50,13 +51,14 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
         ctx.client_id or "",
         f"/{ctx.client_address}",
     )
+    if request.group_id:
+        ctx.broker.groups.check_session(request.session_timeout_ms)
     group = find_group(ctx, request.group_id)
-    ctx.broker.groups.groups.limits.check_session(request.session_timeout_ms)
     if group is None and request.member_id:
         raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
     group = group or ctx.broker.groups.create(request.group_id)
     if request.member_id:
-        group.check_known(member_id, ctx.now_ms)
+        group.check_known(joining, ctx.now_ms)
     elif ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
         group.expect(joining, ctx.now_ms)
         return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
@@ -143,6 +145,8 @@ def _joined_group(ctx: RequestContext, group_id: str) -> Group:
 
 def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupResponse:
     name = None if version >= PROTOCOL_TYPE_FROM else ""
+    if error_code == error_codes.GROUP_MAX_SIZE_REACHED:
+        member_id = ""
     return JoinGroupResponse(error_code=error_code, protocol_name=name, member_id=member_id)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.coordinators.consumer_groups import Group, Offset
+from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import utf16_length

@@ -10,7 +10,7 @@ from typing import Final
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
 from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
-from mockraft.brokers.coordinators.consumer_groups import Offset
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.verification import ClientSupport

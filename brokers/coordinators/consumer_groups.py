@@ -1,25 +1,32 @@
 """Consumer groups of the classic protocol in the memory of one broker: members, generations, assignments, offsets.
 
-Only what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` before KIP-848). `group_coordinator` keeps
-the offsets. Time is an argument; `tick` ends sessions and join phases.
+Kafka's `ClassicGroup` and what `GroupMetadataManager` does with it, less static members: an instance id only names a
+member. `group_coordinator` keeps the offsets. Time is an argument; `tick` ends sessions and phases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from typing import NamedTuple
 
 from mockraft.brokers.coordinators.group_limits import DEFAULT_LIMITS, GroupLimits
+from mockraft.brokers.coordinators.members import (
+    CONSUMER,
+    Joined,
+    Joining,
+    Member,
+    Offset,
+    preferred_protocol,
+    subscribed_topics,
+)
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
-from mockraft.wire.errors import ApiError, WireError
-from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from mockraft.wire.errors import ApiError
 
 GROUPS_MAX = 1_000
-CONSUMER = "consumer"
-"""The protocol type of consumers, whose metadata is a ConsumerProtocolSubscription."""
+PENDING_MAX = 1_000
+"""Maximum number of member ids that a group has handed out and that have not joined; Kafka has no such limit."""
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 
 
@@ -32,61 +39,11 @@ class GroupState(Enum):
     STABLE = "Stable"
 
 
-class Offset(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-
-
-class Joining(NamedTuple):
-    """A member's description; `protocols` are its assignors in order of preference, with their metadata."""
-
-    member_id: str
-    instance_id: str | None
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: Mapping[str, bytes]
-    client_id: str = ""
-    client_host: str = ""
-
-
-class Joined(NamedTuple):
-    """A generation as one member sees it; only the leader gets all members' (id, instance id, metadata)."""
-
-    generation: int
-    protocol: str
-    leader: str
-    members: Sequence[tuple[str, str | None, bytes]]
-
-
-class Member:
-    """A member; `join_request` and `sync_request` are its waiting requests, if any."""
-
-    def __init__(self, joining: Joining) -> None:
-        self.joining = joining
-        self.assignment = b""
-        self.join_request: Waiting[Joined] | None = None
-        self.sync_request: Waiting[bytes] | None = None
-        self.expiry_ms = NEVER_MS
-
-    def metadata(self, protocol: str) -> bytes:
-        """Return the member's metadata for an assignor."""
-        return self.joining.protocols[protocol]
-
-    def refuse_sync(self, error_code: int) -> None:
-        """End the wait for an assignment."""
-        if self.sync_request is not None:
-            self.sync_request.refuse(error_code)
-        self.sync_request = None
-
-
 class Group:
     """One group. `offsets` are by (topic, partition). Methods raise ApiError.
 
-    `changed` is called when waiting requests have results.
+    A member id is *pending* from when it is handed out until it joins (KIP-394); rebalances wait for it. Members that
+    joined have to sync within the rebalance timeout. `changed` is called when waiting requests have results.
     """
 
     def __init__(
@@ -103,12 +60,16 @@ class Group:
         self.members: dict[str, Member] = {}
         self.offsets: dict[tuple[str, int], Offset] = {}
         self._subscribed: set[str] | None = None
-        self._expected: dict[str, int] = {}  # The ends of the sessions of member ids that were handed out.
         self._limits = limits
-        self._initial_delay_ms = initial_delay_ms
-        self._is_waiting_for_first = False
-        self._deadline_ms = NEVER_MS
         self._changed = changed
+        self._pending: dict[str, int] = {}  # The ends of their sessions.
+        self._to_sync: set[str] = set()
+        # Of the join phase, and of the syncs after it.
+        self._deadline_ms = NEVER_MS
+        # The first rebalance of an empty group waits for others, longer when more of them join.
+        self._initial_delay_ms = initial_delay_ms
+        self._is_initial = self._has_new_member = False
+        self._delay_left_ms = 0
 
     @property
     def is_idle(self) -> bool:
@@ -131,27 +92,30 @@ class Group:
             return self.protocol_type == CONSUMER
         return topic in self._subscribed
 
-    def check_known(self, member_id: str, now_ms: int) -> None:
-        """Check that the member id was handed out."""
-        if member_id not in self.members and self._expected.get(member_id, now_ms) <= now_ms:
+    def check_known(self, joining: Joining, now_ms: int) -> None:
+        """Check that a member may join with the id that it was given. Raises as `join`."""
+        self._check(joining)
+        if joining.member_id not in self.members and self._pending.get(joining.member_id, now_ms) <= now_ms:
             raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
 
     def expect(self, joining: Joining, now_ms: int) -> None:
         """Let the member join with its new id before its session is over (KIP-394)."""
         self._check(joining)
-        self._expected = {each: expiry_ms for each, expiry_ms in self._expected.items() if expiry_ms > now_ms}
-        self._expected[joining.member_id] = now_ms + joining.session_timeout_ms
+        if len(self._pending) >= PENDING_MAX:
+            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
+        self._pending[joining.member_id] = now_ms + joining.session_timeout_ms
 
     def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
         """Join, or update the member; the result is the next generation, once all members have joined."""
         self._check(joining)
         self.protocol_type = joining.protocol_type
-        self._expected.pop(joining.member_id, None)
+        self._pending.pop(joining.member_id, None)
         request: Waiting[Joined] = Waiting()
         known = self.members.get(joining.member_id)
         if known is None:
             self._replace_static(joining.instance_id)
             known = self.members[joining.member_id] = Member(joining)
+            self._has_new_member = self.state is GroupState.PREPARING_REBALANCE
         elif self._changes_nothing(known, joining):
             self.touch(joining.member_id, now_ms)
             request.resolve(self._generation_for(joining.member_id))
@@ -183,15 +147,16 @@ class Group:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
         request: Waiting[bytes] = Waiting()
         member.sync_request = request
+        self._to_sync.discard(member_id)
+        if not self._to_sync:
+            self._deadline_ms = NEVER_MS
         if self.state is GroupState.COMPLETING_REBALANCE and member_id == self.leader:
             self.state = GroupState.STABLE
             for each_id, each in self.members.items():
                 each.assignment = assignments.get(each_id, b"")
         if self.state is GroupState.STABLE:
             for each in self.members.values():
-                if each.sync_request is not None:
-                    each.sync_request.resolve(each.assignment)
-                    each.sync_request = None
+                each.resolve_sync(now_ms)
             self._changed()
         return request
 
@@ -203,20 +168,24 @@ class Group:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> None:
-        """Remove the member; a static one may be given by its instance id alone."""
+        """Remove the member, or a pending id; a static member may be given by its instance id alone."""
         if instance_id is not None and not member_id:
             member_id = next((k for k, each in self.members.items() if each.joining.instance_id == instance_id), "")
-        if member_id not in self.members:
-            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
-        self._remove(member_id, now_ms)
+        if self._pending.pop(member_id, None) is None:
+            if member_id not in self.members:
+                raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+            self._drop(member_id)
+        self._rebalance(now_ms)
 
     def check_commit(self, member_id: str, generation: int, now_ms: int, *, is_transactional: bool = False) -> None:
         """Check that this member may commit offsets: one of this generation, or anybody while the group is empty.
 
         In a transaction also producers that do not say for which member (before KIP-447).
         """
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return
         if generation < 0 and not member_id:
-            if self.members and not is_transactional:
+            if not is_transactional:
                 raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
             return
         self._member(member_id, generation)
@@ -235,40 +204,54 @@ class Group:
     def touch(self, member_id: str, now_ms: int) -> None:
         """Restart the member's session timeout."""
         if (member := self.members.get(member_id)) is not None:
-            member.expiry_ms = now_ms + member.joining.session_timeout_ms
+            member.touch(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """End the join phase and the sessions that are over."""
+        """End the phases and the sessions that are over."""
         if now_ms >= self._deadline_ms:
-            self._complete(now_ms)
+            self._end_phase(now_ms)
+        for pending_id in [each for each, expiry_ms in self._pending.items() if now_ms >= expiry_ms]:
+            del self._pending[pending_id]
+            self._complete_if_all_joined(now_ms)
         for member_id, member in list(self.members.items()):
-            if now_ms >= member.expiry_ms and member.join_request is None and member_id in self.members:
-                self._remove(member_id, now_ms)
+            if now_ms >= member.expiry_ms and not member.waits and member_id in self.members:
+                self._drop(member_id)
+                self._rebalance(now_ms)
 
     def next_tick_ms(self) -> int:
         """Return the time of the next `tick`."""
-        expiries = (each.expiry_ms for each in self.members.values() if each.join_request is None)
-        return min(self._deadline_ms, *expiries, NEVER_MS)
+        expiries = (each.expiry_ms for each in self.members.values() if not each.waits)
+        return min(self._deadline_ms, *expiries, *self._pending.values(), NEVER_MS)
 
     # Internals.
 
     def _check(self, joining: Joining) -> None:
         self._limits.check_session(joining.session_timeout_ms)
-        others = [each for member_id, each in self.members.items() if member_id != joining.member_id]
+        if not self._accepts(joining.member_id):
+            if joining.member_id in self.members:  # others were faster to join again
+                self._drop(joining.member_id)
+            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
         if not joining.protocol_type or not joining.protocols:
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-        if others and (
+        if self.state is not GroupState.EMPTY and (
             joining.protocol_type != self.protocol_type
-            or not set(joining.protocols).intersection(*(each.joining.protocols for each in others))
+            or not set(joining.protocols).intersection(*(each.joining.protocols for each in self.members.values()))
         ):
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-        if len(others) >= self._limits.members_max:
-            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
+
+    def _accepts(self, member_id: str) -> bool:
+        """Return True if there is room (acceptJoiningMember): in a join phase only those count that have joined."""
+        counted: Collection[str] = self.members
+        if self.state is GroupState.PREPARING_REBALANCE:
+            counted = {each_id for each_id, each in self.members.items() if each.join_request is not None}
+        return not counted or member_id in counted or len(counted) < self._limits.members_max
 
     def _changes_nothing(self, known: Member, joining: Joining) -> bool:
-        """True for a follower's retry after a lost response; a leader that rejoins requests a rebalance."""
-        is_settled = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
-        return is_settled and known.joining == joining and joining.member_id != self.leader
+        """True for a retry after a lost response; a leader that rejoins a stable group requests a rebalance."""
+        is_alike = list(known.joining.protocols.items()) == list(joining.protocols.items())
+        if self.state is GroupState.STABLE:
+            return is_alike and joining.member_id != self.leader
+        return is_alike and self.state is GroupState.COMPLETING_REBALANCE
 
     def _replace_static(self, instance_id: str | None) -> None:
         for member_id, member in list(self.members.items()):
@@ -283,63 +266,82 @@ class Group:
             raise ApiError(error_codes.ILLEGAL_GENERATION)
         return member
 
+    @property
+    def _rebalance_timeout_ms(self) -> int:
+        return max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
+
+    def _rebalance(self, now_ms: int) -> None:
+        """Begin or complete a join phase after somebody has left."""
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self._prepare(now_ms)
+        self._complete_if_all_joined(now_ms)
+
     def _prepare(self, now_ms: int) -> None:
-        was_empty = self.state is GroupState.EMPTY
+        """Begin a join phase (prepareRebalance)."""
+        self._is_initial = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING_REBALANCE
+        self._to_sync.clear()
         for member in self.members.values():
-            member.refuse_sync(error_codes.REBALANCE_IN_PROGRESS)
+            if member.sync_request is not None:
+                member.refuse_sync(error_codes.REBALANCE_IN_PROGRESS)
+                member.touch(now_ms)
         self._changed()
-        wait_ms = max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
-        self._is_waiting_for_first = was_empty and self._initial_delay_ms > 0
-        self._deadline_ms = now_ms + (self._initial_delay_ms if self._is_waiting_for_first else wait_ms)
+        wait_ms = self._rebalance_timeout_ms
+        if self._is_initial:
+            self._delay_left_ms = max(wait_ms - self._initial_delay_ms, 0)
+            wait_ms = self._initial_delay_ms
+        self._deadline_ms = now_ms + wait_ms
 
     def _complete_if_all_joined(self, now_ms: int) -> None:
-        if self.state is not GroupState.PREPARING_REBALANCE or self._is_waiting_for_first:
+        if self.state is not GroupState.PREPARING_REBALANCE:
             return
-        if all(member.join_request is not None for member in self.members.values()):
+        if self._is_initial:
+            is_complete = self._initial_delay_ms == 0
+        else:
+            is_complete = not self._pending and all(each.join_request is not None for each in self.members.values())
+        if is_complete:
+            self._complete(now_ms)
+
+    def _end_phase(self, now_ms: int) -> None:
+        """Act on the end of the time to join, or to sync."""
+        self._deadline_ms = NEVER_MS
+        if self.state is not GroupState.PREPARING_REBALANCE:  # expirePendingSync
+            late, self._to_sync = self._to_sync, set()
+            for member_id in late:
+                self._drop(member_id)
+            if late:
+                self._rebalance(now_ms)
+        elif self._is_initial and self._has_new_member and self._delay_left_ms:
+            self._has_new_member = False
+            self._deadline_ms = now_ms + min(self._initial_delay_ms, self._delay_left_ms)
+            self._delay_left_ms = max(self._delay_left_ms - self._initial_delay_ms, 0)
+        else:
             self._complete(now_ms)
 
     def _complete(self, now_ms: int) -> None:
         """Complete the join phase: remove the members that have not joined, give the others the next generation."""
         self._deadline_ms = NEVER_MS
-        self._is_waiting_for_first = False
+        self._is_initial = self._has_new_member = False
         for member_id in [member_id for member_id, each in self.members.items() if each.join_request is None]:
             self._drop(member_id)
         self.generation += 1
         if not self.members:
-            self._subscribed = self._subscriptions()
+            self._subscribed = subscribed_topics(self.protocol_type, {}, self.protocol)
             self.state = GroupState.EMPTY
             return
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
-        self.protocol = self._vote()
-        self._subscribed = self._subscriptions()
+        self.protocol = preferred_protocol(self.members)
+        self._subscribed = subscribed_topics(self.protocol_type, self.members, self.protocol)
         self.state = GroupState.COMPLETING_REBALANCE
+        self._to_sync = set(self.members)
+        self._deadline_ms = now_ms + self._rebalance_timeout_ms
         for member_id, member in self.members.items():
             request, member.join_request = member.join_request, None
-            self.touch(member_id, now_ms)
+            member.touch(now_ms)
             if request is not None:
                 request.resolve(self._generation_for(member_id))
         self._changed()
-
-    def _vote(self) -> str:
-        """Return the assignor that most members prefer among those that all support."""
-        common = set.intersection(*(set(each.joining.protocols) for each in self.members.values()))
-        votes = [next(name for name in each.joining.protocols if name in common) for each in self.members.values()]
-        return max(votes, key=votes.count)
-
-    def _subscriptions(self) -> set[str] | None:
-        """Return the members' topics (computeSubscribedTopics); None for other protocols and unreadable metadata."""
-        if self.protocol_type != CONSUMER:
-            return None
-        topics: set[str] = set()
-        for member in self.members.values():
-            # Version 0 is the beginning of every version; the version comes first.
-            try:
-                topics.update(ConsumerProtocolSubscription.read_from(member.metadata(self.protocol), 0, 2)[0].topics)
-            except WireError:
-                return None
-        return topics
 
     def _generation_for(self, member_id: str) -> Joined:
         members = [
@@ -349,17 +351,12 @@ class Group:
         ]
         return Joined(self.generation, self.protocol, self.leader, members)
 
-    def _remove(self, member_id: str, now_ms: int) -> None:
-        self._drop(member_id)
-        if self.state is not GroupState.PREPARING_REBALANCE:
-            self._prepare(now_ms)
-        self._complete_if_all_joined(now_ms)
-
     def _drop(self, member_id: str) -> None:
         member = self.members.pop(member_id)
         if member.join_request is not None:
             member.join_request.refuse(error_codes.UNKNOWN_MEMBER_ID)
         member.refuse_sync(error_codes.UNKNOWN_MEMBER_ID)
+        self._to_sync.discard(member_id)
         self._changed()
 
 

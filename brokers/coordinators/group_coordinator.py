@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
-from mockraft.brokers.coordinators.consumer_groups import Group, Groups, Offset
+from mockraft.brokers.coordinators.consumer_groups import Group, Groups
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import StateLog, to_client
 from mockraft.brokers.coordinators.state_records import (
     OffsetKey,
@@ -54,6 +55,10 @@ class GroupCoordinator:
         """Return the group if there is one. Raises ApiError when another broker coordinates it."""
         self.log.find(group_id)
         return self.groups.groups.get(group_id)
+
+    def check_session(self, timeout_ms: int) -> None:
+        """Check a member's session timeout, which Kafka does first. Raises ApiError."""
+        self.groups.limits.check_session(timeout_ms)
 
     def create(self, group_id: str) -> Group:
         """Return the group, creating it if needed. Raises ApiError as `find` does, or when there are too many."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
-from mockraft.brokers.coordinators.consumer_groups import Offset
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.transaction import Producer, Transaction, TransactionState
 from mockraft.brokers.log_dirs.batch_headers import TRANSACTIONAL, BatchHeader
 from mockraft.brokers.log_dirs.transaction_markers import with_producer

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.coordinators import consumer_groups
-from mockraft.brokers.coordinators.consumer_groups import Group, Groups, GroupState, Joined, Joining
+from mockraft.brokers.coordinators.consumer_groups import Group, Groups, GroupState
+from mockraft.brokers.coordinators.members import Joined, Joining, Offset
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
@@ -100,7 +101,7 @@ def test_a_rebalance_ends_the_wait_for_an_assignment(group: Group) -> None:
 
 def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -> None:
     joined(group, says("a"))
-    group.offsets["orders", 0] = consumer_groups.Offset(5, 0, None)
+    group.offsets["orders", 0] = Offset(5, 0, None)
     group.leave("a", None, 0)
     assert (group.state, group.generation, group.is_idle) == (GroupState.EMPTY, 2, False)
     group.check_commit("", -1, 0)
@@ -142,6 +143,7 @@ def test_only_members_of_the_generation_are_heard(
 
 def test_a_member_that_is_silent_for_its_session_is_out(group: Group) -> None:
     joined(group, says("a"))
+    group.sync("a", 1, {}, 0)
     group.heartbeat("a", 1, 1_000)
     group.tick(6_999)
     assert list(group.members) == ["a"]
@@ -159,11 +161,138 @@ def test_a_static_member_takes_its_own_place(group: Group) -> None:
 
 def test_only_ids_that_were_handed_out_join(group: Group) -> None:
     group.expect(says("a"), 0)
-    group.check_known("a", 5_999)
-    assert refusal(group.check_known, "a", 6_000) == error_codes.UNKNOWN_MEMBER_ID
-    assert refusal(group.check_known, "b", 0) == error_codes.UNKNOWN_MEMBER_ID
+    group.check_known(says("a"), 5_999)
+    assert refusal(group.check_known, says("a"), 6_000) == error_codes.UNKNOWN_MEMBER_ID
+    assert refusal(group.check_known, says("b"), 0) == error_codes.UNKNOWN_MEMBER_ID
     joined(group, says("a"))
-    group.check_known("a", 9_000)
+    group.check_known(says("a"), 9_000)
+
+
+@pytest.mark.parametrize("end", ["join", "leave", "expire"])
+def test_a_rebalance_waits_for_pending_members(group: Group, end: str) -> None:
+    joined(group, says("a", rebalance_timeout_ms=60_000))
+    group.sync("a", 1, {}, 0)
+    group.expect(says("p"), 0)
+    second, first = (group.join(says(name, rebalance_timeout_ms=60_000), 0) for name in ("b", "a"))
+    group.tick(5_999)
+    assert (first.result(), second.result()) == (None, None)
+    assert group.next_tick_ms() == 6_000
+    if end == "join":
+        group.join(says("p"), 0)
+    elif end == "leave":
+        group.leave("p", None, 0)
+    else:
+        group.tick(6_000)
+    assert first.result()
+    assert second.result()
+    assert group.generation == 2
+
+
+def test_a_pending_member_that_leaves_a_stable_group_starts_a_rebalance(group: Group) -> None:
+    joined(group, says("a"))
+    group.sync("a", 1, {}, 0)
+    group.expect(says("p"), 0)
+    group.leave("p", None, 0)
+    assert refusal(group.leave, "p", None, 0) == error_codes.UNKNOWN_MEMBER_ID
+    assert refusal(group.heartbeat, "a", 1, 0) == error_codes.REBALANCE_IN_PROGRESS
+
+
+def test_pending_members_are_bounded_and_do_not_keep_an_empty_group_waiting(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_groups, "PENDING_MAX", 2)
+    for name in ("p", "q"):
+        group.expect(says(name), 0)
+    assert refusal(group.expect, says("r"), 0) == error_codes.GROUP_MAX_SIZE_REACHED
+    joined(group, says("a"))
+    group.tick(6_000)
+    group.expect(says("r"), 6_000)
+
+
+def test_the_first_rebalance_waits_longer_when_members_come(group: Group) -> None:
+    group = Groups({"group.initial.rebalance.delay.ms": "1000"}).find("g")
+    requests = [group.join(says(name, rebalance_timeout_ms=2_500), 0) for name in ("a", "b")]
+    group.tick(1_000)
+    assert group.next_tick_ms() == 2_000
+    group.join(says("c", rebalance_timeout_ms=2_500), 1_500)
+    group.tick(2_000)
+    assert [request.result() for request in requests] == [None, None]
+    assert group.next_tick_ms() == 2_500
+    group.tick(2_500)
+    assert all(request.result() for request in requests)
+
+
+@pytest.mark.parametrize(("syncs", "stays"), [("a", "a"), ("b", "b"), ("ab", "ab")])
+def test_who_does_not_sync_in_time_is_out(group: Group, syncs: str, stays: str) -> None:
+    two(group)
+    requests = [group.sync(name, 2, {}, 100) for name in syncs]
+    group.tick(200)
+    assert "".join(group.members) == stays
+    if stays != "ab":
+        assert refusal(group.heartbeat, stays, 2, 200) == error_codes.REBALANCE_IN_PROGRESS
+    if syncs == "b":
+        assert refusal(requests[0].result) == error_codes.REBALANCE_IN_PROGRESS
+
+
+def test_no_session_ends_while_its_member_waits_for_an_assignment(group: Group) -> None:
+    joined(group, says("a", rebalance_timeout_ms=60_000))
+    b = group.join(says("b", rebalance_timeout_ms=60_000), 0)
+    joined(group, says("a", rebalance_timeout_ms=60_000))
+    assert b.result()
+    follower = group.sync("b", 2, {}, 0)
+    for now_ms in (5_000, 10_000):
+        group.heartbeat("a", 2, now_ms)
+        group.tick(now_ms)
+    group.sync("a", 2, {"b": b"1"}, 10_000)
+    assert follower.result() == b"1"
+    group.heartbeat("a", 2, 15_999)
+    group.tick(15_999)
+    assert list(group.members) == ["a", "b"]
+
+
+def test_who_joins_again_unchanged_gets_the_same_generation(group: Group) -> None:
+    two(group)
+    for name in ("a", "b"):
+        again = joined(group, says(name, session_timeout_ms=7_000))
+        assert (again.generation, len(again.members)) == (2, 2 if name == "a" else 0)
+    group.sync("a", 2, {}, 0)
+    assert joined(group, says("b", rebalance_timeout_ms=1)).generation == 2
+    assert group.join(says("a"), 0).result() is None
+
+
+def test_a_member_joins_again_only_with_a_protocol_that_all_have_now(group: Group) -> None:
+    joined(group, says("a", "range", "sticky"))
+    assert joined(group, says("a", "sticky", "range")).protocol == "sticky"
+    assert refusal(group.join, says("a", "other"), 0) == error_codes.INCONSISTENT_GROUP_PROTOCOL
+    assert refusal(group.join, says("a")._replace(protocol_type="connect"), 0) == (
+        error_codes.INCONSISTENT_GROUP_PROTOCOL
+    )
+
+
+def test_commits_without_a_generation_are_taken_while_the_group_is_empty(group: Group) -> None:
+    group.check_commit("ghost", -1, 0)
+    joined(group, says("a"))
+    assert refusal(group.check_commit, "a", -1, 0) == error_codes.ILLEGAL_GENERATION
+    group.leave("a", None, 0)
+    group.check_commit("a", -1, 0)
+
+
+def test_a_full_group_is_reported_first() -> None:
+    group = Groups({"group.max.size": "2"}).find("g")
+    two(group)
+    for joining in (says("c", "other"), says("c")._replace(protocols={})):
+        for ask in (group.join, group.expect, group.check_known):
+            assert refusal(ask, joining, 0) == error_codes.GROUP_MAX_SIZE_REACHED
+
+
+def test_of_a_full_group_those_that_join_again_first_stay() -> None:
+    group = Groups({"group.max.size": "2"}).find("g")
+    two(group)
+    group.sync("a", 2, {}, 0)
+    group.join(says("a"), 0)
+    group.join(says("c"), 0)
+    assert refusal(group.join, says("b"), 0) == error_codes.GROUP_MAX_SIZE_REACHED
+    assert list(group.members) == ["a", "c"]
 
 
 def test_limits_are_those_of_the_properties() -> None:
@@ -180,7 +309,7 @@ def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(consumer_groups, "GROUPS_MAX", 2)
     groups = Groups({})
     for name in ("a", "b"):
-        groups.find(name).offsets["t", 0] = consumer_groups.Offset(1, 0, None)
+        groups.find(name).offsets["t", 0] = Offset(1, 0, None)
     assert refusal(groups.find, "c") == error_codes.GROUP_MAX_SIZE_REACHED
     groups.groups["a"].offsets.clear()
     assert groups.find("c") is groups.find("c")

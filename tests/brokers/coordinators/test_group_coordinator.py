@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.coordinators.consumer_groups import Joining, Offset
+from mockraft.brokers.coordinators.members import Joining, Offset
 from mockraft.brokers.coordinators.transaction import Producer
 from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.wire import error_codes

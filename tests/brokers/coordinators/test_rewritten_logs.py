@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mockraft.brokers.coordinators import state_log
-from mockraft.brokers.coordinators.consumer_groups import Offset
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_records import encode
 from mockraft.brokers.coordinators.transaction import Producer
 from mockraft.brokers.log_dirs import replica_log

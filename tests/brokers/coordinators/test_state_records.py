@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.coordinators.consumer_groups import Offset
+from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_records import (
     OffsetKey,
     encode,

@@ -42,6 +42,7 @@ from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest
 from mockraft.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from ...topics import assigned
+from .group_members import STEPS, Members, committing
 
 pytestmark = pytest.mark.real_kafka
 
@@ -146,14 +147,6 @@ def deleting_offsets(*topics: tuple[str, int]) -> Make:
         return OffsetDeleteRequest(group_id=group_id, topics=named)
 
     return make
-
-
-def committing(group_id: str, _member_id: str) -> OffsetCommitRequest:
-    topics = [
-        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=3)])
-        for name in ("both", "single")
-    ]
-    return OffsetCommitRequest(group_id=group_id, topics=topics)
 
 
 def fetching(group_id: str, _member_id: str) -> OffsetFetchRequest:
@@ -262,6 +255,20 @@ async def test_joins_that_are_refused(groups: Groups) -> None:
     await groups.join()
     for fields in ({"member_id": "ghost"}, {"protocols": []}, {"protocol_type": "connect"}):
         await groups.expect_same(joining(**fields), 9)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+async def test_members_that_come_and_go(groups: Groups, steps: str) -> None:
+    ids = groups.group_ids
+    members = [Members(groups.pair, which, ids[which], ids[3 - which]) for which in (REAL, SIMULATED)]
+
+    async def do(each: Members) -> dict[str, list[object]]:
+        for step in steps.split("; "):
+            await each.do(step)
+        return each.answers
+
+    real, simulated = await asyncio.gather(*map(do, members))
+    assert simulated == real
 
 
 async def test_protocols_of_syncs(groups: Groups) -> None:
