@@ -119,9 +119,9 @@ def measure(rounds: int) -> Result:
         "Failover",
         "The active one of three controllers is killed with SIGKILL, and started again afterwards, in turns in two "
         "quorums that run all the time. The timeouts are equal: followers notice the loss after "
-        "controller.quorum.fetch.timeout.ms (2 s), at nearly the same time, as their last fetches ended together. If "
-        "both ask for votes at once, or the one that is behind asks last, a random time of 1 to 4 s follows, with both "
-        "kinds. So the medians of all kills are compared.",
+        "controller.quorum.fetch.timeout.ms (2 s), mockraft's up to 50 ms later, each at another time. If both ask for "
+        "votes at once, or the one that is behind asks last, a random time of 1 to 4 s follows, with both kinds. So "
+        "the medians of all kills are compared.",
         [spread("From SIGKILL to the first acknowledged registration", "controller", "s", taken)],
         gates=[Gate("time without an active controller, mockraft's ÷ Kafka's", f"{ratio:.2f}", at_most=1.0)],
     )

@@ -195,7 +195,7 @@ def _followed(quorum: Quorum, now_ms: int) -> None:
     """Record an answer of the leader."""
     assert quorum.following is not None
     quorum.failure = None
-    quorum.deadline_ms = now_ms + quorum.config.controller_quorum_fetch_timeout_ms
+    quorum.deadline_ms = now_ms + quorum.following.fetch_timeout_ms
     quorum.following.has_fetched = True
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("mockraft.raft")
 
+_FETCH_TIMEOUT_PER_JITTER = 40
+
 
 class InconsistentLeaderError(ValueError):
     """Raised if a node names another leader of an epoch than this node knows: one of them broke the protocol."""
@@ -37,8 +39,9 @@ class InconsistentLeaderError(ValueError):
 
 @dataclass(slots=True)
 class Following:
-    """A follower's knowledge of its leader."""
+    """A follower's knowledge of its leader, and how long it may go without an answer of it."""
 
+    fetch_timeout_ms: int
     update_voter_ms: int
     has_fetched: bool = False
     has_updated_leader: bool = False
@@ -157,8 +160,7 @@ class Quorum:
         """Follow the leader of `epoch`."""
         self._check(Role.FOLLOWER, epoch)
         voted = self.voted if epoch == self.epoch else None
-        deadline_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
-        self._step(Role.FOLLOWER, epoch, leader.id, leader, voted, now_ms, deadline_ms)
+        self._step(Role.FOLLOWER, epoch, leader.id, leader, voted, now_ms, NEVER_MS)
         self._follow(now_ms)
 
     def to_prospective(self, now_ms: int) -> None:
@@ -320,8 +322,11 @@ class Quorum:
             self._lead(now_ms)
 
     def _follow(self, now_ms: int) -> None:
-        self.deadline_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
-        self.following = Following(update_voter_ms=self.deadline_ms)
+        timeout_ms = self.config.controller_quorum_fetch_timeout_ms
+        # One commit answers all followers: timeouts that end at the same time split the vote. Kafka's threads differ.
+        fetch_timeout_ms = timeout_ms + self._random_ms(timeout_ms // _FETCH_TIMEOUT_PER_JITTER + 1)
+        self.following = Following(fetch_timeout_ms, update_voter_ms=now_ms + timeout_ms)
+        self.deadline_ms = now_ms + fetch_timeout_ms
 
     def _step(
         self,
@@ -384,9 +389,14 @@ class Quorum:
 
     def _election_deadline_ms(self, now_ms: int) -> int:
         timeout_ms = self.config.controller_quorum_election_timeout_ms
-        # Randomness keeps voters apart; a single voter draws none, so the controller's own draws stay the same.
-        jitter_ms = timeout_ms // 2 if self.log.voters.is_only_voter(self.key) else self.rng.randrange(timeout_ms)
-        return now_ms + timeout_ms + jitter_ms
+        return now_ms + timeout_ms + self._random_ms(timeout_ms)
+
+    def _random_ms(self, end_ms: int) -> int:
+        """Return a time below `end_ms` that keeps voters apart.
+
+        A single voter draws none, so the controller's own draws stay the same.
+        """
+        return end_ms // 2 if self.log.voters.is_only_voter(self.key) else self.rng.randrange(end_ms)
 
     @property
     def _own_address(self) -> NodeEndpoint:

@@ -53,9 +53,11 @@ def test_fetched_records_are_appended_and_committed_up_to_the_high_watermark(nod
     assert again.message.topics[0].partitions[0].fetch_offset == leaders_log.end_offset
     (again,) = node.fetched(again, leader_id=2, high_watermark=3)
     assert node.listener.calls == ["committed"], "it did not move"
+    deadline_ms = node.raft.deadline_ms
+    node.now_ms += 100
     node.fetched(again, leader_id=2, high_watermark=1000)
     assert node.log.high_watermark == node.log.end_offset
-    assert node.raft.deadline_ms == node.now_ms + 2000
+    assert node.raft.deadline_ms == deadline_ms + 100
 
 
 def test_a_batch_that_is_cut_off_or_damaged_is_fetched_again(node: Any, leaders_log: Any) -> None:
@@ -137,10 +139,11 @@ def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, l
 def test_snapshot_deleted_by_the_leader_is_not_requested_again(node: Any, leaders_log: Any) -> None:
     snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
     gone = {"error_code": error_codes.SNAPSHOT_NOT_FOUND}
+    deadline_ms = node.raft.deadline_ms
     node.now_ms += 100
     (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 0), **gone)
     assert isinstance(asked.message, FetchRequest)
-    assert (asked.node_id, node.raft.deadline_ms) == (2, node.now_ms + 2000), "the leader responded"
+    assert (asked.node_id, node.raft.deadline_ms) == (2, deadline_ms + 100), "the leader responded"
 
 
 def test_a_snapshot_of_epoch_0_is_fetched_too(node: Any) -> None:
@@ -218,18 +221,29 @@ def test_unresponsive_leader_is_looked_up_elsewhere(node: Any) -> None:
 
 def test_a_request_that_is_not_answered_in_time_is_given_up(node: Any) -> None:
     (first,) = node.sent
+    deadline_ms = node.raft.deadline_ms
     node.raft.automatic = False
     (again,) = node.poll(2000)
     assert again.id != first.id
     node.fetched(first, leader_id=2, high_watermark=0)
-    assert node.raft.deadline_ms == node.now_ms, "its answer comes too late"
+    assert node.raft.deadline_ms == deadline_ms, "its answer comes too late"
 
 
 def test_a_follower_without_contact_starts_a_pre_vote(node: Any) -> None:
     node.poll(1999)
+    node.poll(node.raft.deadline_ms - node.now_ms - 1)
     assert node.raft.role == Role.FOLLOWER
     assert len(node.poll(1)) == 2
     assert node.raft.role == Role.PROSPECTIVE
+
+
+def test_followers_that_are_answered_at_once_start_their_pre_votes_at_different_times(node: Any) -> None:
+    timeouts_ms = set()
+    for epoch in range(5, 25):
+        node.follow(epoch=epoch)
+        timeouts_ms.add(node.raft.deadline_ms - node.now_ms)
+    assert timeouts_ms <= set(range(2000, 2051))
+    assert len(timeouts_ms) > 10
 
 
 def test_an_answer_of_an_earlier_epoch_is_ignored(node: Any) -> None:
