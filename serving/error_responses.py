@@ -1,85 +1,63 @@
-"""Error responses of APIs that both controllers and brokers have: getErrorResponse of Kafka's request classes."""
+"""Error responses of APIs that both controllers and brokers have: getErrorResponse of Kafka's request classes.
+
+All but one import their classes when they are called: otherwise the first request for CreateTopics would wait until
+the messages of twelve other APIs are imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mockraft.serving.api import ResponseT
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
-from mockraft.wire.messages import alter_configs_response, incremental_alter_configs_response
-from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
-from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from mockraft.wire.messages.alter_partition_reassignments_response import (
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
-from mockraft.wire.messages.alter_user_scram_credentials_response import (
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-)
-from mockraft.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
-from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
-from mockraft.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-from mockraft.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
-from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
-from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
-from mockraft.wire.messages.describe_user_scram_credentials_response import (
-    DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResult,
-)
-from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
-from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from mockraft.wire.messages.list_partition_reassignments_response import (
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
-)
+
+if TYPE_CHECKING:
+    from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
+    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
+    from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+    from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+    from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+    from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+    from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+    from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
+    from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+    from mockraft.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
+    from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
+    from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+    from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
 
-def _for_each(
-    asked: str, response: Callable[..., ResponseT], results: str, item: Callable[..., object], *copied: str
-) -> Callable[[Message, int, str | None], ResponseT]:
+def _for_each(asked: str, results: str, item: str, *copied: str) -> Callable[[Message, int, str | None], Any]:
     """Return the form with the error for each item that was asked; `copied` are the fields that name the item."""
 
-    def error(request: Message, error_code: int, message: str | None) -> ResponseT:
+    def error(request: Message, error_code: int, message: str | None) -> Any:
+        response: Any = messages.response(request.api_key)
+        result = getattr(import_module(response.__module__), item)
         names = [{name: getattr(each, name) for name in copied} for each in getattr(request, asked)]
-        return response(**{results: [item(error_code=error_code, error_message=message, **each) for each in names]})
+        return response(**{results: [result(error_code=error_code, error_message=message, **each) for each in names]})
 
     return error
 
 
 _RESOURCE = ("resource_type", "resource_name")
 
-alter_configs = _for_each(
-    "resources",
-    alter_configs_response.AlterConfigsResponse,
-    "responses",
-    alter_configs_response.AlterConfigsResourceResponse,
-    *_RESOURCE,
-)
-incremental_alter_configs = _for_each(
-    "resources",
-    incremental_alter_configs_response.IncrementalAlterConfigsResponse,
-    "responses",
-    incremental_alter_configs_response.AlterConfigsResourceResponse,
-    *_RESOURCE,
-)
-create_acls = _for_each("creations", CreateAclsResponse, "results", AclCreationResult)
-delete_acls = _for_each("filters", DeleteAclsResponse, "filter_results", DeleteAclsFilterResult)
-create_partitions = _for_each("topics", CreatePartitionsResponse, "results", CreatePartitionsTopicResult, "name")
-create_topics = _for_each("topics", CreateTopicsResponse, "topics", CreatableTopicResult, "name")
+alter_configs = _for_each("resources", "responses", "AlterConfigsResourceResponse", *_RESOURCE)
+incremental_alter_configs = alter_configs
+create_acls = _for_each("creations", "results", "AclCreationResult")
+delete_acls = _for_each("filters", "filter_results", "DeleteAclsFilterResult")
+create_partitions = _for_each("topics", "results", "CreatePartitionsTopicResult", "name")
+create_topics = _for_each("topics", "topics", "CreatableTopicResult", "name")
 
 
 def alter_client_quotas(
     request: AlterClientQuotasRequest, error_code: int, _message: str | None
 ) -> AlterClientQuotasResponse:
     """Return the error for each entry of the request, with the code's default message."""
+    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
+
     return AlterClientQuotasResponse(
         entries=[
             EntryData(
@@ -96,6 +74,12 @@ def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
 ) -> AlterPartitionReassignmentsResponse:
     """Return the error for the request and for each of its partitions."""
+    from mockraft.wire.messages.alter_partition_reassignments_response import (
+        AlterPartitionReassignmentsResponse,
+        ReassignablePartitionResponse,
+        ReassignableTopicResponse,
+    )
+
     return AlterPartitionReassignmentsResponse(
         error_code=error_code,
         error_message=message,
@@ -118,6 +102,12 @@ def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, error_code: int, message: str | None
 ) -> ListPartitionReassignmentsResponse:
     """Return the error for the request."""
+    from mockraft.wire.messages.list_partition_reassignments_response import (
+        ListPartitionReassignmentsResponse,
+        OngoingPartitionReassignment,
+        OngoingTopicReassignment,
+    )
+
     return ListPartitionReassignmentsResponse(
         error_code=error_code,
         error_message=message,
@@ -135,6 +125,11 @@ def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, error_code: int, message: str | None
 ) -> AlterUserScramCredentialsResponse:
     """Return the error for each user of the request, once, in alphabetical order."""
+    from mockraft.wire.messages.alter_user_scram_credentials_response import (
+        AlterUserScramCredentialsResponse,
+        AlterUserScramCredentialsResult,
+    )
+
     users = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
     # String.compareTo: by UTF-16 units.
     ordered = sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))
@@ -147,6 +142,8 @@ def alter_user_scram_credentials(
 
 def delete_topics(request: DeleteTopicsRequest, error_code: int, _message: str | None) -> DeleteTopicsResponse:
     """Return the error for each topic of the request; Kafka leaves out the message here."""
+    from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+
     named = [DeletableTopicResult(name=name, error_code=error_code) for name in request.topic_names]
     identified = [
         DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
@@ -159,6 +156,11 @@ def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
 ) -> DescribeUserScramCredentialsResponse:
     """Return the error at the top level and for each user, without names."""
+    from mockraft.wire.messages.describe_user_scram_credentials_response import (
+        DescribeUserScramCredentialsResponse,
+        DescribeUserScramCredentialsResult,
+    )
+
     return DescribeUserScramCredentialsResponse(
         error_code=error_code,
         error_message=message,

@@ -123,10 +123,13 @@ class PartitionIndex:
 
     def add(self, place: tuple[bytes, int], new: "Partition") -> None:
         """Add a partition."""
-        _move(self._isr, place, (), new.isr)
-        _move(self._elr, place, (), new.elr)
-        _move(self._led, place, (), (new.leader,))
-        self._move_directories(place, (), new.directories)
+        for broker_id in new.isr:
+            self._isr[broker_id].add(*place)
+        for broker_id in new.elr:
+            self._elr[broker_id].add(*place)
+        self._led[new.leader].add(*place)
+        for directory_id in _located(new.directories):
+            self._directories[directory_id].add(*place)
         if not new.has_preferred_leader:
             self._imbalanced.add(*place)
         if new.is_reassigning:

@@ -162,8 +162,8 @@ def _create_topic(
     quota.draw(len(partitions))
     topic_id = random_topic_id(controller.rng, controller.image.topics.by_id)
     records.insert(0, RecordAt(TopicRecord(name=topic.name, topic_id=topic_id), 0))
-    for index, partition in enumerate(partitions):
-        records.append(partition.to_record(topic_id, index, controller.image.version))
+    version = controller.image.version
+    records += [partition.to_record(topic_id, index, version) for index, partition in enumerate(partitions)]
     effective = configs.effective_topic_configs(controller, own)
     return CreatedTopic(topic_id, len(partitions), len(partitions[0].replicas), effective), records
 
@@ -288,15 +288,18 @@ def placed_partitions(
     controller: ControllerContext, placed: Iterable[Sequence[int]], replication_factor: int
 ) -> list[Partition]:
     """Return new partitions on placed replicas. ApiError INVALID_REPLICATION_FACTOR if no broker of one is active."""
+    made: dict[tuple[int, ...], Partition] = {}  # partitions are values, and many have the same replicas
     partitions = []
-    for replicas in placed:
-        partition = _new_partition(controller, replicas)
-        if partition is None:
-            raise invalid_factor(
-                f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or "
-                "in controlled shutdown."
-            )
-        partitions.append(partition)
+    for replicas in map(tuple, placed):
+        if replicas not in made:
+            partition = _new_partition(controller, replicas)
+            if partition is None:
+                raise invalid_factor(
+                    f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced "
+                    "or in controlled shutdown."
+                )
+            made[replicas] = partition
+        partitions.append(made[replicas])
     return partitions
 
 

@@ -213,6 +213,7 @@ def test_legacy_requests_are_looked_at_alike(cluster: Any) -> None:
 def test_both_can_say_an_error_in_every_version() -> None:
     for api in (APIS[33], APIS[44]):
         for version in range(api.versions[0], api.versions[1] + 1):
-            request = SimpleNamespace(resources=[SimpleNamespace(resource_type=2, resource_name="t")])
+            resources = [SimpleNamespace(resource_type=2, resource_name="t")]
+            request = SimpleNamespace(api_key=api.api_key, resources=resources)
             error = api.error(request, error_codes.REQUEST_TIMED_OUT, None)
             assert api.response.read(error.write(version), version).responses[0].error_code == 7
