@@ -50,6 +50,10 @@ class Moment:
         return f"offset {self.id.end_offset - 1}{time}"
 
 
+Point = str | int | Moment | None
+"""A state of a history: an offset, a time, the state itself, or None for the last one."""
+
+
 @dataclass(frozen=True)
 class History:
     """A snapshot, or None, and the batches after it in order. `notes` are lines about what the source lacks.
@@ -101,8 +105,8 @@ class History:
                 return None if moment.image.open_transaction is not None else (header.base_offset, header.last_offset)
         return None
 
-    def moment(self, point: str | int | None = None) -> Moment:
-        """Return the state at a point; None is the end.
+    def moment(self, point: Point = None) -> Moment:
+        """Return the state at a point; None is the end, and a state of this history is itself.
 
         A number is an offset: the state after that record, or counted from the end if negative (-1: all). A text may
         also be a time, `2026-11-26T02:00:00Z` (without a zone: UTC): the state after the last record up to then.
@@ -111,14 +115,16 @@ class History:
         (found,) = self.moments(point)
         return found
 
-    def moments(self, *points: str | int | None) -> list[Moment]:
-        """Return the states at several points, as `moment`; each is an image of its own."""
+    def moments(self, *points: Point) -> list[Moment]:
+        """Return the states at several points, as `moment`."""
         return [self._moment(point) for point in points]
 
-    def end_of(self, point: str | int | None) -> int:
+    def end_of(self, point: Point) -> int:
         """Return the end offset of the state at a point. SourceError."""
         if point is None:
             return self.end_offset
+        if isinstance(point, Moment):
+            return point.id.end_offset
         text = str(point).strip()
         if _OFFSET.fullmatch(text):
             offset = int(text)
@@ -141,7 +147,9 @@ class History:
             end_offset = header.last_offset + 1
         return end_offset
 
-    def _moment(self, point: str | int | None) -> Moment:
+    def _moment(self, point: Point) -> Moment:
+        if isinstance(point, Moment):
+            return point
         end_offset = self.end_of(point)
         image, last = Image(), Logged(-1, self.snapshot.id.epoch if self.snapshot is not None else 0, 0, None)
         try:

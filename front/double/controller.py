@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mockraft.brokers.config import BrokerConfig
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.double.plan import PlanOutcome, Step
-    from mockraft.twin import History
+    from mockraft.twin.history import History, Point
     from mockraft.twin.brokers import Which
     from mockraft.wire.message import MessageLookup
 
@@ -54,7 +54,7 @@ def configured(
     schemas: str | Path | Iterable[str | Path] = (),
     state: str | Path | None = None,
     twin_of: str | Path | History | None = None,
-    twin_at: str | int | None = None,
+    twin_at: Point = None,
     has_brokers: bool = False,
     **options: Any,
 ) -> ControllerConfig:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.server.rules import Rule
     from mockraft.server.stubs.stub import Stub
-    from mockraft.twin import History
+    from mockraft.twin.history import History, Point
     from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.message import MessageLookup
     from mockraft.wire.overlay import Overlay
@@ -30,7 +30,7 @@ class ConfigOptions(TypedDict, total=False):
     schemas: str | Path | Iterable[str | Path]
     state: str | Path | None
     twin_of: str | Path | History | None
-    twin_at: str | int | None
+    twin_at: Point
     node_id: int
     cluster_id: str
     host: str

@@ -18,7 +18,7 @@ from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.twin import History, read_history, twin_state, write_twin
 from mockraft.twin.brokers import continued, controller_release, registered_brokers, with_failed
-from mockraft.twin.history import last_contained_ms
+from mockraft.twin.history import Point, last_contained_ms
 from mockraft.wire import uuids
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
@@ -35,7 +35,7 @@ Source = str | Path | History
 _OF_REGISTRATIONS = ("start", "unregister")
 
 
-def twin_options(source: Source, at: str | int | None = None, *, has_brokers: bool = False) -> dict[str, Any]:
+def twin_options(source: Source, at: Point = None, *, has_brokers: bool = False) -> dict[str, Any]:
     """Return the options with which a controller is the twin of a source at a point: its state, release and node id.
 
     SourceError, a ValueError, if there is no such state.
@@ -86,7 +86,7 @@ def next_config(controller: Controller, before: SimulatedBroker) -> BrokerConfig
 
 
 def continuing_config(
-    controller: Controller, broker_id: int, source: Source, at: str | int | None, own: BrokerOptions
+    controller: Controller, broker_id: int, source: Source, at: Point, own: BrokerOptions
 ) -> BrokerConfig | None:
     """Return the config of a twin's broker that starts again, registered or once in the log, with `own` options.
 
@@ -98,7 +98,7 @@ def continuing_config(
     return None if config is None else dataclasses.replace(config, **own)  # type: ignore[arg-type,misc]  # fields of BrokerConfig
 
 
-def _continuing(controller: Controller, broker_id: int, source: Source, at: str | int | None) -> BrokerConfig | None:
+def _continuing(controller: Controller, broker_id: int, source: Source, at: Point) -> BrokerConfig | None:
     before = controller.brokers.get(broker_id)
     if before is not None and before.stopped.is_set():
         return next_config(controller, before)
@@ -126,7 +126,7 @@ def started_with(config: BrokerConfig, options: Mapping[str, Any]) -> BrokerConf
     return dataclasses.replace(config, **own)
 
 
-def with_registrations(steps: list[Step], image: Image, source: Source, at: str | int | None) -> list[Step]:
+def with_registrations(steps: list[Step], image: Image, source: Source, at: Point) -> list[Step]:
     """Return the steps in which brokers that are not registered start with the last registration in the log up to `at`.
 
     It gives directories, rack and features, as the option `each`, where the step does not. WireError for a record of a
@@ -141,7 +141,7 @@ def with_registrations(steps: list[Step], image: Image, source: Source, at: str 
     return [_completed(each, last) for each in steps]
 
 
-def _last_registrations(broker_ids: Collection[int], source: Source, at: str | int | None) -> dict[int, dict[str, Any]]:
+def _last_registrations(broker_ids: Collection[int], source: Source, at: Point) -> dict[int, dict[str, Any]]:
     """Return what the last registrations in the log up to `at` have, as options of the step `start`."""
     history = source if isinstance(source, History) else read_history(source)
     end_offset = history.end_of(at)

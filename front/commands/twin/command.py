@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ Those of a snapshot all have its last offset. Control records are left out.
 
 """ + exit_codes(ExitCode.MISSING)
 
+_GC_THRESHOLDS = (50_000, 5, 100)
+"""A full collection looks at all partitions, and all of them stay."""
 _NAMES_SHOWN = 3
 
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
@@ -128,6 +131,7 @@ def twin(context: typer.Context, options: Options) -> None:
     from mockraft.server.clock import VIRTUAL_START_MS
     from mockraft.twin import twin_state, write_twin
 
+    gc.set_threshold(*_GC_THRESHOLDS)
     if context.invoked_subcommand is not None:
         return
     if options.source is None:
@@ -269,17 +273,18 @@ def about(history: History, moment: Moment, simulated: int | None = None) -> str
     from mockraft.server.controller.image.topics import NO_LEADER
 
     image = moment.image
-    partitions = [
-        (f"{topic.name}-{partition_id}", partition)
-        for topic in image.topics.by_id.values()
+    topics = image.topics.by_id.values()
+    offline = [
+        f"{topic.name}-{partition_id}"
+        for topic in topics
         for partition_id, partition in sorted(topic.partitions.items())
+        if partition.leader == NO_LEADER
     ]
-    offline = [name for name, partition in partitions if partition.leader == NO_LEADER]
     more = f" and {len(offline) - _NAMES_SHOWN} more" if len(offline) > _NAMES_SHOWN else ""
     return (
         f"{history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
         + (f" {simulated} of them simulated," if simulated is not None else "")
-        + f" {_count(len(image.topics.by_id), 'topic')}, {_count(len(partitions), 'partition')}"
+        + f" {_count(len(topics), 'topic')}, {_count(sum(len(each.partitions) for each in topics), 'partition')}"
         + (f", {len(offline)} of them offline: {', '.join(offline[:_NAMES_SHOWN])}{more}" if offline else "")
     )
 

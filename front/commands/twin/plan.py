@@ -115,11 +115,11 @@ def plan(
     which: Which = "all" if all_brokers else "live"
     with blaming("--at"):
         moment = history.moment(at)
-        steps = with_registrations(steps, moment.image, history, at)
+        steps = with_registrations(steps, moment.image, history, moment)
         simulated = _simulated(history, moment, which, is_needed=bool(steps))
         twin = Controller.sync(
             twin_of=history,
-            twin_at=at,
+            twin_at=moment,
             clock="virtual",
             twin_brokers=which,
             session_timeout_ms=session_timeout_ms,
@@ -131,7 +131,7 @@ def plan(
     typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
     if save_test is not None:
         with blaming("--save-test", OSError, ValueError):
-            written = write_test(save_test, history, at, steps, which, session_timeout_ms)
+            written = write_test(save_test, history, moment, steps, which, session_timeout_ms)
         typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
         if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
             typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)

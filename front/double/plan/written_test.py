@@ -12,7 +12,7 @@ from mockraft.twin import twin_state, write_twin
 
 if TYPE_CHECKING:
     from mockraft.double.plan.steps import Step
-    from mockraft.twin import History
+    from mockraft.twin.history import History, Moment
 
 _TEST = """\
 \"""Written by `mockraft twin plan` from {source}, {point}.\"""
@@ -55,10 +55,10 @@ _SOURCES, _RESOURCES = ("src", "test", "java"), ("src", "test", "resources")
 
 
 def _write_junit(
-    path: Path, history: History, at: str | None, steps: Sequence[Step], which: str, session_timeout_ms: int
+    path: Path, history: History, moment: Moment, steps: Sequence[Step], which: str, session_timeout_ms: int
 ) -> list[Path]:
     """Write a JUnit test; its state is a resource, in Maven's folder for them if the test is in that for sources."""
-    name, moment = path.stem, history.moment(at)
+    name = path.stem
     about = f"{json.dumps(str(history.source), ensure_ascii=False)[1:-1]}, {moment.point}"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"{path.name}: {name} is no name for a class")
@@ -88,15 +88,14 @@ def _write_junit(
 
 
 def write_test(
-    path: Path, history: History, at: str | None, steps: Sequence[Step], which: str, session_timeout_ms: int
+    path: Path, history: History, moment: Moment, steps: Sequence[Step], which: str, session_timeout_ms: int
 ) -> list[Path]:
     """Write a test that fails while the plan is not safe, and its state without secrets; return both paths. OSError.
 
     A `.java` file is a JUnit test; ValueError if no class can have its name.
     """
     if path.suffix == ".java":
-        return _write_junit(path, history, at, steps, which, session_timeout_ms)
-    moment = history.moment(at)
+        return _write_junit(path, history, moment, steps, which, session_timeout_ms)
     state = path.with_suffix(".checkpoint")
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
     listed = ", ".join(repr({each.kind: each.argument}) for each in steps)

@@ -87,15 +87,22 @@ class Snapshot:
 
     def records(self, decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode) -> Iterator[RecordAt]:
         """Return the metadata records, in order. WireError as `batches`."""
-        for batch in self.batches():
-            if not batch.is_control:
-                for _, value in batch.records:
-                    yield decode(value or b"")
+        return records_of(self.batches(), decode)
 
     def delete(self) -> None:
         """Delete the file, if any."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+def records_of(
+    batches: Iterable[Batch], decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode
+) -> Iterator[RecordAt]:
+    """Return the metadata records in batches, in order. WireError for a record of a newer Kafka."""
+    for batch in batches:
+        if not batch.is_control:
+            for _, value in batch.records:
+                yield decode(value or b"")
 
 
 def encode(

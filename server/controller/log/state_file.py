@@ -73,8 +73,8 @@ def read_state(path: Path) -> SavedState:
     named = snapshot.parse_file_name(path.name)
     found = Snapshot(named or SnapshotId(0, 0), path)
     try:
-        epoch = max(batch.leader_epoch for batch in found.batches())
-        records = list(found.records())
+        batches = list(found.batches())
+        records = list(snapshot.records_of(batches))
     except WireError as error:
         raise ValueError(f"{path}: no saved state and no snapshot of the metadata log: {error}") from error
     about = about_state(records)
@@ -91,7 +91,7 @@ def read_state(path: Path) -> SavedState:
     end_offset = about.get("endOffset") or (named.end_offset if named else 0)
     left_out = NoOpRecord if about.get("controllers") else (RegisterControllerRecord, NoOpRecord)
     kept = [at for at in records if not isinstance(at.record, left_out)]
-    snapshot_id = SnapshotId(max(end_offset, above, len(records)), max(epoch, 1))
+    snapshot_id = SnapshotId(max(end_offset, above, len(records)), max(1, *(batch.leader_epoch for batch in batches)))
     if reason := limits.refusal(epoch=snapshot_id.epoch, offset=snapshot_id.end_offset):
         raise ValueError(f"{path}: {reason}")
     return SavedState(snapshot_id, about.get("clusterId", _NO_CLUSTER_ID), kept)
