@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from mockraft.releases import release
 from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS
@@ -27,6 +28,10 @@ from .scheduling import scheduler
 from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
+
+# A busy machine is no defect. With CI=true Hypothesis does without both by itself.
+settings.register_profile("on any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("on any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from mockraft.brokers.config import BrokerConfig
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.double.plan import PlanOutcome, Step
-    from mockraft.twin.history import History, Point
     from mockraft.twin.brokers import Which
+    from mockraft.twin.history import History, Point
     from mockraft.wire.message import MessageLookup
 
 

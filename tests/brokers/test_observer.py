@@ -323,7 +323,7 @@ BATCHES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=3)
 ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0, 0, 0, 6, 8, 74, 75]))
 
 
-@settings(max_examples=budget(100, 300), deadline=None)
+@settings(max_examples=budget(100, 300))
 @given(st.lists(ANSWERS, max_size=8))
 def test_log_stays_in_order_or_the_broker_stops_for_any_response(responses: list[Any]) -> None:
     observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))

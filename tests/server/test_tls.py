@@ -90,7 +90,7 @@ def test_bytes_other_than_tls_are_refused(party: Party, garbage: bytes) -> None:
         session.receive(garbage)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
 def test_a_damaged_handshake_is_waited_for_or_refused(party: Party, at: int, put: bytes) -> None:
     hello = Client(party.client_context()).shake()

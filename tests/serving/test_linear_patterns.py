@@ -108,7 +108,7 @@ PATTERNS = st.recursive(
 TEXTS = st.text(st.sampled_from("abAB- \n1éÉsſKk"), max_size=8)
 
 
-@settings(max_examples=budget(500, 20_000), deadline=None)
+@settings(max_examples=budget(500, 20_000))
 @given(PATTERNS, st.sampled_from(["", "(?i)", "(?s)", "(?m)", "(?im)"]), st.lists(TEXTS, min_size=1, max_size=6))
 @example(r"(?a:a\w)", "", ["aÉ"])
 def test_finds_what_re_finds(pattern: str, flags: str, texts: list[str]) -> None:

@@ -63,7 +63,7 @@ CAPTURES = Path(__file__).parents[1] / "captures"
 CONTROLLER = CAPTURES / "controller-4.3.1.pcap"
 SAID = exchanges(60)
 FORMS = {"pcap": pcap(packets(conversation(SAID))), "pcapng": pcapng(packets(conversation(SAID)))}
-house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+house = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def everything(path: Path, ports: tuple[int, ...] = (PORT,), **options: Any) -> tuple[pa.Table, Counter[str]]:

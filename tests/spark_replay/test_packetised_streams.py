@@ -26,7 +26,7 @@ from .packetiser import (
 )
 from .streams.reassembled import kinds, read, written
 
-house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+house = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32)
 sizes = st.sampled_from([1, 3, 17, 60, 200, 1448])
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.apis.api import ConnectionClosedError
@@ -199,14 +199,14 @@ def damaged(draw: Any) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))])
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.one_of(frames, headed, damaged().map(lambda data: data[4:])))
 def test_a_frame_is_read_or_refused(frame: bytes) -> None:
     with suppress(ConnectionClosedError):
         assert requests.read(frame, APIS).api.api_key in APIS
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.lists(st.one_of(frames, damaged(), headed.map(lambda data: len(data).to_bytes(4) + data)), max_size=8))
 def test_a_listener_outlives_any_bytes(chunks: list[bytes]) -> None:
     async def work() -> int:

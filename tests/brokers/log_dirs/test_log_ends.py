@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from mockraft.brokers.disks.disk import Disk
@@ -304,9 +304,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestReplicaLog: Callable[..., object] = LogMachine.TestCase
-LogMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+LogMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 
 
 STEPS = st.lists(
@@ -346,7 +344,7 @@ def contents(log: ReplicaLog) -> list[bytes]:
 
 
 @given(steps=STEPS, probability=st.floats(0, 0.4), seed=st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_log_on_a_flaky_disk_equals_its_files(steps: list[tuple[str, float]], probability: float, seed: int) -> None:
     disk = FailingDisk(MemoryDisk("/simulated/d0"))
     config = LogConfig(segment_bytes=250)

@@ -306,7 +306,7 @@ FRAMES = st.one_of(
 )
 
 
-@settings(max_examples=budget(100, 500), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=budget(100, 500), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FRAMES, max_size=6))
 def test_arbitrary_unauthenticated_bytes_are_answered_or_closed_but_never_accepted(
     make_listener: Any, frames: list[bytes]

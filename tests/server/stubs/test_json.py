@@ -57,7 +57,7 @@ STUBS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(STUBS)
 def test_a_stub_survives_json(tree: dict[str, Any]) -> None:
     read = Stub.from_json(tree)
@@ -67,7 +67,7 @@ def test_a_stub_survives_json(tree: dict[str, Any]) -> None:
     assert again.to_json() == written
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=6),

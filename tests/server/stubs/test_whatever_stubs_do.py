@@ -40,7 +40,7 @@ ACTION = st.sampled_from([{name: known_actions()[name].example} for name in NAME
 API = st.sampled_from(["BrokerHeartbeat", "ApiVersions", "DescribeCluster", "Fetch"]) | st.none()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(API, st.lists(ACTION, max_size=3)), max_size=4), st.booleans(), st.data())
 def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
     stubs: list[tuple[str | None, list[Any]]], strict: bool, data: st.DataObject

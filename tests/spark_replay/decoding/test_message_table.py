@@ -210,7 +210,7 @@ def test_real_captures_are_judged_by_shape_as_one_by_one(
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_shapes_agree_on_changed_bytes_of_a_real_frame(captured_rows: list[Row], data: Any) -> None:
     row = data.draw(st.sampled_from(captured_rows))
     edits = st.tuples(st.integers(0, len(row[0]) - 1), st.binary(min_size=1, max_size=9))

@@ -67,7 +67,7 @@ def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_file_cut_anywhere_keeps_every_whole_packet(
     tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
@@ -121,7 +121,7 @@ def test_a_length_that_hides_the_next_records_gives_them_back(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_damage_is_the_same_in_splits_or_the_plan_is_refused(
     tmp_path_factory: pytest.TempPathFactory, form: str, data: st.DataObject
@@ -139,7 +139,7 @@ def test_damage_is_the_same_in_splits_or_the_plan_is_refused(
     assert found == whole
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(head=st.sampled_from([FORMS["pcap"][:24], FORMS["pcapng"][:60]]), noise=st.binary(max_size=3_000))
 def test_noise_behind_a_header_never_crashes(
     tmp_path_factory: pytest.TempPathFactory, head: bytes, noise: bytes

@@ -45,7 +45,7 @@ def offsets(source: Path | Split, **options: Any) -> list[int]:
 
 @pytest.mark.parametrize("index", ["auto", "exact"])
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(split_bytes=st.integers(3_000, 20_000), chunk_bytes=st.integers(1_000, 20_000))
 def test_any_split_size_gives_the_same_segments(
     tmp_path_factory: pytest.TempPathFactory, form: str, index: Any, split_bytes: int, chunk_bytes: int

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.server.stubs.faults.fault import Fault, Speaker
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
@@ -53,7 +53,6 @@ def whole(out: list[tuple[int, bytes | End]]) -> bytes:
 chunkings = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=20)
 
 
-@settings(deadline=None)
 @given(
     chunks=chunkings,
     gap_ms=st.integers(0, 50),
@@ -90,7 +89,6 @@ def test_delayed_slowed_and_sliced_bytes_are_unchanged(
     assert slow.held_bytes == 0
 
 
-@settings(deadline=None)
 @given(
     data=st.binary(min_size=1, max_size=500), cuts=st.lists(st.integers(1, 499), max_size=10), seed=st.integers(0, 5)
 )
