@@ -1,11 +1,13 @@
 """Registration of brokers and controllers (ClusterControlManager; KIP-631, KIP-858, KIP-919, KIP-966)."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.releases import Behaviour
+from mockraft.releases import Behaviour, Release
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
+from mockraft.server.controller.image.cluster import FEATURES_KEPT, SETS_KEPT, Levels, levels_of
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION
 from mockraft.server.rules import Rule
@@ -13,7 +15,7 @@ from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.serving import directory_ids
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.java_values import trim
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_request import Feature as OwnFeature
 from mockraft.wire.messages.controller_registration_request import Listener as ControllerListener
@@ -51,12 +53,12 @@ def register_broker(
     if has_directories:
         _check_log_dirs(controller, request)
     endpoints = _endpoints(BrokerEndpoint, request.listeners)
-    _check_features(controller, request)
+    features = _checked_features(controller, request)
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         end_points=endpoints,
-        features=_features(BrokerFeature, request.features),
+        features=features,
         rack=request.rack,
         log_dirs=list(request.log_dirs) if has_directories else [],
     )
@@ -104,7 +106,7 @@ def register_controller(
         incarnation_id=request.incarnation_id,
         zk_migration_ready=False,
         end_points=_endpoints(ControllerEndpoint, request.listeners),
-        features=_features(ControllerFeature, request.features),
+        features=_features(ControllerFeature, levels_of(request.features)),
     )
     return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
 
@@ -214,15 +216,11 @@ def _endpoints(
     return list(by_name.values())
 
 
-def _features(feature: Callable[..., PartT], said: Sequence[Feature] | Sequence[OwnFeature]) -> list[PartT]:
+def _features(feature: Callable[..., PartT], levels: Levels) -> list[PartT]:
     """Return a record's features."""
     return [
-        feature(
-            name=each.name,
-            min_supported_version=each.min_supported_version,
-            max_supported_version=each.max_supported_version,
-        )
-        for each in said
+        feature(name=name, min_supported_version=lowest, max_supported_version=highest)
+        for name, lowest, highest in levels
     ]
 
 
@@ -230,26 +228,35 @@ def _unwritable(message: str) -> ApiError:
     return ApiError(error_codes.UNKNOWN_SERVER_ERROR, message)
 
 
-def _check_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
-    """Check that every finalized level is in the broker's range; a feature without a range has 0 to 0."""
+def _checked_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> list[BrokerFeature]:
+    """Return a record's features. ApiError unless every finalized level is in the broker's range."""
     finalized = {**controller.image.features}
     if KRAFT_VERSION in controller.release.features:
         finalized[KRAFT_VERSION] = controller.log.kraft_version
-    checks_unknown = controller.release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED)
+    check = _supporting if len(request.features) <= FEATURES_KEPT else _supporting.__wrapped__
+    return [*check(levels_of(request.features), tuple(finalized.items()), controller.release)]
+
+
+@lru_cache(SETS_KEPT)
+def _supporting(levels: Levels, finalized: tuple[tuple[str, int], ...], release: Release) -> list[BrokerFeature]:
+    """Return a record's features. ApiError unless they support these levels; one without a range has 0 to 0."""
+    level_of = dict(finalized)
+    checks_unknown = release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED)
     named = set()
-    for feature in request.features:
-        named.add(name := feature.name)
-        lowest, level, highest = feature.min_supported_version, finalized.get(name), feature.max_supported_version
+    for name, lowest, highest in levels:
+        named.add(name)
+        level = level_of.get(name)
         if not lowest <= (level or 0) <= highest and (checks_unknown or level is not None):
             raise _unsupported(name, level or 0, lowest, highest)
     if METADATA_VERSION not in named:
-        level = finalized[METADATA_VERSION]
-        if level != 1 and not controller.release.has(Behaviour.MISSING_METADATA_VERSION_IS_INVALID):
+        level = level_of[METADATA_VERSION]
+        if level != 1 and not release.has(Behaviour.MISSING_METADATA_VERSION_IS_INVALID):
             raise _unsupported(METADATA_VERSION, level, 1, 1)
         raise ApiError(error_codes.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
-    for name, level in finalized.items():
+    for name, level in finalized:
         if name not in named and level:
             raise _unsupported(name, level, 0, 0)
+    return _features(BrokerFeature, levels)
 
 
 def _unsupported(name: str, level: int, lowest: int, highest: int) -> ApiError:

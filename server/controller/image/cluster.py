@@ -1,8 +1,10 @@
 """Registered brokers and controllers (Kafka's ClusterControlManager, BrokerRegistration)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.replay_error import ReplayError
@@ -26,8 +28,7 @@ UNFENCE = -1
 IN_CONTROLLED_SHUTDOWN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One listener of a node; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
 
     name: str
@@ -44,8 +45,28 @@ class VersionRange:
     max_version: int
 
 
-_range = lru_cache(VersionRange)
-"""Nodes have the same ranges, mostly."""
+Levels: TypeAlias = tuple[tuple[str, int, int], ...]
+"""The features of a node: name, lowest and highest level of each."""
+
+FEATURES_KEPT, SETS_KEPT = 32, 16
+"""Most nodes have the same features: what is made of so many sets of so many is kept."""
+
+_ENDPOINT = attrgetter(*Endpoint._fields)
+_LEVELS = attrgetter("name", "min_supported_version", "max_supported_version")
+
+
+def levels_of(features: Iterable[Any]) -> Levels:
+    """Return the features of a request or record."""
+    return tuple(map(_LEVELS, features))
+
+
+@lru_cache(SETS_KEPT)
+def _ranges(levels: Levels) -> Mapping[str, VersionRange]:
+    return {name: VersionRange(low, high) for name, low, high in levels}
+
+
+def _ranges_of(features: Sequence[Any]) -> Mapping[str, VersionRange]:
+    return (_ranges if len(features) <= FEATURES_KEPT else _ranges.__wrapped__)(levels_of(features))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +81,7 @@ class BrokerRegistration:
     broker_epoch: int
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...]
-    features: dict[str, VersionRange]
+    features: Mapping[str, VersionRange]
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
@@ -121,7 +142,7 @@ class ControllerRegistration:
     incarnation_id: bytes
     zk_migration_ready: bool
     endpoints: tuple[Endpoint, ...]
-    features: dict[str, VersionRange]
+    features: Mapping[str, VersionRange]
 
     def to_record(self) -> RecordAt:
         """Return the RegisterControllerRecord of this registration."""
@@ -172,8 +193,8 @@ class ClusterImage:
                 broker_id=record.broker_id,
                 broker_epoch=record.broker_epoch,
                 incarnation_id=record.incarnation_id,
-                endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-                features={f.name: _range(f.min_supported_version, f.max_supported_version) for f in record.features},
+                endpoints=tuple(map(Endpoint._make, map(_ENDPOINT, record.end_points))),
+                features=_ranges_of(record.features),
                 rack=record.rack,
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
@@ -222,8 +243,8 @@ class ClusterImage:
             controller_id=record.controller_id,
             incarnation_id=record.incarnation_id,
             zk_migration_ready=record.zk_migration_ready,
-            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features={f.name: _range(f.min_supported_version, f.max_supported_version) for f in record.features},
+            endpoints=tuple(map(Endpoint._make, map(_ENDPOINT, record.end_points))),
+            features=_ranges_of(record.features),
         )
 
     def apply_unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:

@@ -6,7 +6,9 @@ import pytest
 from mockraft.server.controller.brokers.registration import register_broker
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, records
-from mockraft.wire.messages.broker_registration_request import Listener
+from mockraft.wire.messages.broker_registration_request import Feature, Listener
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...conftest import Cluster, uuid
 
@@ -111,6 +113,19 @@ def test_a_disabled_feature_may_be_omitted(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=20, kraft_version=0)
     for name in ("group.version", "kraft.version", "transaction.version"):
         assert cluster.ask(without_feature(cluster, name)).error_code == 0
+
+
+@pytest.mark.parametrize("more", [0, 100])
+def test_the_same_features_are_checked_against_the_levels_of_the_time(cluster: Cluster, more: int) -> None:
+    without = without_feature(cluster, ELR)
+    without.features += [Feature(name=f"f{each}", max_supported_version=each) for each in range(more)]
+    for level, expected in ((0, 0), (1, error_codes.UNSUPPORTED_VERSION), (0, 0)):
+        cluster.write(RecordAt(FeatureLevelRecord(name=ELR, feature_level=level), 0))
+        assert cluster.ask(without).error_code == expected
+    registered = {name: (each.min_version, each.max_version) for name, each in cluster.broker(1).features.items()}
+    assert registered == {
+        each.name: (each.min_supported_version, each.max_supported_version) for each in without.features
+    }
 
 
 @pytest.mark.parametrize(("level", "version"), [(7, 1), (8, 2), (16, 2), (17, 3), (29, 3), (30, 4)])
