@@ -54,7 +54,7 @@ class TcpListener:
         self._turns: deque[TcpConnection] = deque()
         self._deferred_effects: deque[Iterable[Effect]] = deque()
         self._held_effects: list[Effect] = []
-        self._held_since_us = 0  # of the first of them, 0 for none
+        self._held_since_us: int | None = None  # of the first of them
         self.faults = node.script.faults
         self._links = ToxicLinks(self, self.faults)
         node.responses.now_us = clock.now_us
@@ -192,18 +192,24 @@ class TcpListener:
         """Do as `step`, but leave the effects to `end_turn`, those of `HELD_US` at most.
 
         A response wakes its client, which costs this process a tenth of a registration. While clients are awake further
-        responses to them cost little, so those of one turn are sent together.
+        responses to them cost little, so those of one turn are sent together. A turn serves a connection once; effects
+        on others (a Fetch that waited) are carried out at once, as what is served next may be one of them.
         """
-        if not self._held_since_us:
+        if self._held_since_us is None:
             self._held_since_us = now_us
         elif now_us - self._held_since_us >= HELD_US:
             self.end_turn()
             self._held_since_us = now_us
-        self._held_effects += self.node.step(connection.connection_id, data, now_us // 1_000)
+        effects = self.node.step(connection.connection_id, data, now_us // 1_000)
+        self._held_effects += effects
+        for effect in effects:
+            if effect.connection_id != connection.connection_id:
+                self.end_turn()
+                break
 
     def end_turn(self) -> None:
         """Carry out what `step_in_turn` left."""
-        if self._held_since_us:
+        if self._held_since_us is not None:
             self.perform((), self.clock.now_ms())
 
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
@@ -211,10 +217,10 @@ class TcpListener:
 
         Effects that arise meanwhile (a toxic delivers bytes, a write ends a connection) are carried out afterwards.
         """
-        if self._held_since_us:
+        if self._held_since_us is not None:
             effects = [*self._held_effects, *effects]
             self._held_effects.clear()
-            self._held_since_us = 0
+            self._held_since_us = None
         if self._is_performing:
             self._deferred_effects.append(effects)
             return

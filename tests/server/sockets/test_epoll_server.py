@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.server import epoll_server, tcp
+from mockraft.server.clock import VirtualClock
 from mockraft.server.effects import Effect
 from mockraft.server.tcp_connections import TcpConnection
 from mockraft.wire.connection import write_request
@@ -21,6 +22,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
 from ...conftest import registration_request
+from ...fetches import fetch_request
 from ...waiting import until
 from ..test_tcp import connected, filler, frames_until, listening, send_many
 
@@ -211,6 +213,34 @@ async def test_responses_of_a_turn_wait_for_each_other(held_us: int, monkeypatch
             assert events == [each for each in of_each if each != ("send", 2)]
         for client_socket in sockets:
             client_socket.close()
+
+
+async def test_a_repeated_request_does_not_overtake_a_fetch_that_is_answered_in_the_same_turn() -> None:
+    async with Controller() as controller:
+        log = controller.running.controller.log
+        with await connected(controller.port) as broker, await connected(controller.port) as other:
+            broker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            broker.send(write_request(registration_request(controller.cluster_id, 1), 4, 0, "test"))
+            registered = BrokerRegistrationResponse.read((await frames_until(broker, 1))[0][5:], 4)
+            heartbeat = BrokerHeartbeatRequest(
+                broker_id=1, broker_epoch=registered.broker_epoch, current_metadata_offset=registered.broker_epoch
+            )
+            for number in (0, 1, 2):  # unfenced by the first, remembered from the second on
+                broker.send(write_request(heartbeat, 1, number, "test"))
+                await frames_until(broker, 1)
+            fetch = fetch_request(log.end_offset, log.leader_epoch, max_wait_ms=60_000, min_bytes=1)
+            broker.send(write_request(fetch, 17, 3, "test"))
+            await until(lambda: controller.running.node.parked)
+            other.send(write_request(registration_request(controller.cluster_id, 2), 4, 0, "test"))
+            broker.send(write_request(heartbeat, 1, 4, "test"))
+            assert ids_of(await frames_until(broker, 2)) == [3, 4]
+
+
+async def test_answers_at_time_0() -> None:
+    async with Controller(clock=VirtualClock(0)) as controller:
+        with await connected(controller.port) as client_socket:
+            client_socket.send(api_versions(1))
+            assert ids_of(await frames_until(client_socket, 1)) == [1]
 
 
 async def test_serves_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
