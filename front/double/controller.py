@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 TEST_HEARTBEAT_INTERVAL_MS = 100
 """Heartbeat interval of simulated brokers in real time; they wait as long after a refused request (Kafka: 2,000)."""
 
-MANY_BROKERS = 100
-"""More than these send heartbeats as rarely as Kafka's."""
-
 
 def configured(
     config: ControllerConfig | None,
@@ -243,10 +240,13 @@ class Controller(DoubleInLoop, ControllerApi):
         return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **options)
 
     async def _start_first_brokers(self) -> None:
-        """Start those of `brokers` and `twin_brokers`."""
+        """Start those of `brokers` and `twin_brokers`; those that are many send heartbeats as rarely as Kafka's."""
         registered = self.running.controller.image.cluster.brokers if self._twin_brokers is not None else ()
-        if not self._is_interval_given and max(self._broker_count, len(registered)) > MANY_BROKERS:
-            self._broker_defaults.pop("heartbeat_interval_ms", None)
+        if (count := max(self._broker_count, len(registered))) and not self._is_interval_given:
+            from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
+
+            if count > OWN_REPLICATION_BROKERS_MAX:
+                self._broker_defaults.pop("heartbeat_interval_ms", None)
         if self._broker_count:
             ids = range(1, self._broker_count + 1)
             await self.started.start([self._broker_config(broker_id, {}) for broker_id in ids])
@@ -290,7 +290,7 @@ class Controller(DoubleInLoop, ControllerApi):
 
     @property
     def node_id(self) -> int:
-        """The controller's node id."""
+        """`node.id` of the configuration: 3000 unless given."""
         return self._config.node_id
 
     @property
