@@ -140,7 +140,7 @@ async def remove_all_faults(double: TheDouble) -> None:
 
 @router.get("/v1/faults/{faultId}", response_model=fault_schema.Fault)
 async def get_fault(fault_id: FaultId, double: TheDouble) -> Response:
-    """Return one fault."""
+    """Return a fault, with how often it took effect."""
     return _one(_known(double, fault_id))
 
 

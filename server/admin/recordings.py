@@ -61,7 +61,7 @@ class JournalChoice(Choice):
 
 
 class Recording(Model):
-    """A recording."""
+    """A proxy to an upstream that records what passes."""
 
     id: str = Field(examples=["recording-1"])
     upstream: str = Field(description="Who answers.")

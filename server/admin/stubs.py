@@ -60,7 +60,7 @@ class Scenario(Model):
 
 
 class Scenarios(Model):
-    """All scenarios."""
+    """The scenarios that stubs name, each with its state."""
 
     scenarios: list[Scenario]
 
@@ -142,7 +142,7 @@ async def switch_stub(stub_id: StubId, body: StubSwitch, double: TheDouble) -> R
 
 @router.delete("/v1/stubs/{stubId}", tags=["stubs"], status_code=204)
 async def remove_stub(stub_id: StubId, double: TheDouble) -> None:
-    """Remove a stub."""
+    """Remove a stub; clients that it blackholed are answered again."""
     double.script.stubs.remove(_live(double, stub_id))
 
 

@@ -46,6 +46,7 @@ PRIORITY_MAX = (1 << 63) - 1
 _ID = re.compile(r"[\w.-]+")
 _RESERVED_IDS = ("unused", ".", "..")
 """Ids that the admin API, or a client that normalizes the path, takes for another path."""
+ID_RULE = f"letters, digits, . _ - and none of {', '.join(_RESERVED_IDS)}"
 
 _FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
 _READ_ONLY = ("calls", "matched", "lastServedMs")
@@ -276,7 +277,7 @@ def _priority(tree: Mapping[str, Json]) -> int:
 def _id(tree: Mapping[str, Json]) -> str:
     stub_id = _plain(tree, "id", "")
     if stub_id and (not _ID.fullmatch(stub_id) or stub_id in _RESERVED_IDS):
-        raise StubError(f"{stub_id!r} is no id: letters, digits, . _ - and none of {', '.join(_RESERVED_IDS)}", "id")
+        raise StubError(f"{stub_id!r} is no id: {ID_RULE}", "id")
     return stub_id
 
 
