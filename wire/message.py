@@ -27,14 +27,14 @@ if TYPE_CHECKING:
             """Class of the response; at run time it is `messages.response(api_key)`."""
 
     class RequestClass(Protocol[RequestT_co, ResponseT_co]):
-        """A class of requests."""
+        """The class of a request, for the types of what a verification finds."""
 
         @property
         def response_class(self) -> type[ResponseT_co]:
-            """Class of the response."""
+            """The class of what a server answers."""
 
         def read(self, data: bytes, version: int) -> RequestT_co:
-            """Read a request."""
+            """Read a body without its header. Raises WireError."""
 
     class MessageLookup(Protocol):
         """Lookup of message classes by name and API key: the module `wire.messages`, or an Overlay."""
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
             """Return the response class of an API key. Raises WireError for an unknown one."""
 
         def request_header_version(self, api_key: int, api_version: int) -> int:
-            """Return the RequestHeader version of a request."""
+            """Return the version of the header before a request (Kafka's ApiMessageType). Raises WireError."""
 
         def response_header_version(self, api_key: int, api_version: int) -> int:
-            """Return the ResponseHeader version of a response."""
+            """Return the version of the header before a response, 0 for every ApiVersions. Raises WireError."""
 
 
 TABLE_FORMAT = 2

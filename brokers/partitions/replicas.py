@@ -143,7 +143,7 @@ class Replicas(Component):
                 self._core.kernel.enter(self.dormant.rejoin)
 
     def broker_epoch(self) -> int:
-        """This broker's epoch."""
+        """Return the epoch of the last registration, -1 before it."""
         return self._core.life.broker_epoch
 
     def has_place(self, key: ReplicaKey) -> bool:

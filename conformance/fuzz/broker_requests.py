@@ -150,13 +150,13 @@ def remove_voter(draw: Draw) -> Tree:
 
 @drawn(3, "DescribeCluster")
 def describe_cluster(draw: Draw) -> Tree:
-    """Describe the cluster."""
+    """Ask mostly for controllers (endpoint type 2), with and without fenced brokers."""
     return {"endpointType": draw.one(2, 2, 1), "includeFencedBrokers": draw.maybe(0.5)}
 
 
 @drawn(3, "DescribeQuorum")
 def describe_quorum(_: Draw) -> Tree:
-    """Describe the quorum."""
+    """Ask for the only partition that has a quorum."""
     return {"topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]}
 
 

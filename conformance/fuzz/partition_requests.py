@@ -83,6 +83,6 @@ def reassign(draw: Draw) -> Tree | None:
 
 @drawn(8, "ListPartitionReassignments")
 def list_reassignments(draw: Draw) -> Tree:
-    """List reassignments."""
+    """Ask for the reassignments of some partitions, or of all."""
     places = [{"name": topic, "partitionIndexes": numbers} for topic, numbers in draw.some_partitions().items()]
     return {"timeoutMs": 60_000, "topics": None if draw.maybe(0.5) else places}

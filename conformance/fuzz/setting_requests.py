@@ -87,7 +87,7 @@ def _alteration(draw: Draw, resources: dict[tuple[int, str], list[Tree]]) -> Tre
 
 @drawn(10, "DescribeConfigs")
 def describe_configs(draw: Draw) -> Tree:
-    """Describe configs."""
+    """Ask for two keys of a resource, or for all of them."""
     kind, name = resource(draw)
     keys = None if draw.maybe(0.3) else draw.rng.sample(list(OTHER_VALUES[kind]), 2)
     described = {"resourceType": kind, "resourceName": name, "configurationKeys": keys}

@@ -82,7 +82,7 @@ class LineFormatter(logging.Formatter):
         self._second, self._text = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return what the base class does, faster: the text of a second is kept."""
         if record.exc_info or record.stack_info:
             return super().format(record)
         second = int(record.created)

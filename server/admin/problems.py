@@ -71,7 +71,7 @@ class ProblemError(HTTPException):
 def problem_response(
     status: int, detail: str, errors: Sequence[FieldError] = (), headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return the response for a problem."""
+    """Return a problem document (RFC 9457) with the usual title of its status."""
     problem = Problem(
         title=_TITLES.get(status) or HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors)
     )

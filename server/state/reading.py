@@ -47,13 +47,13 @@ def broker_view(controller: Controller, broker: BrokerRegistration, now_ms: int)
 
 
 def topic_view(topic: Topic) -> TopicView:
-    """Return one topic."""
+    """Return a topic with its partitions by index."""
     partitions = tuple(partition_view(number, topic.partitions[number]) for number in sorted(topic.partitions))
     return TopicView(topic.name, uuids.text_of(topic.topic_id), partitions)
 
 
 def partition_view(number: int, partition: Partition) -> PartitionView:
-    """Return one partition."""
+    """Return a partition, with directory ids as text."""
     return PartitionView(
         number,
         partition.leader,

@@ -31,7 +31,7 @@ class Trigger:
         return False
 
     def to_json(self) -> Tree:
-        """Return the trigger as JSON."""
+        """Return the trigger's name with its parameter, or true if it has none."""
         return {self.name: True if self.parameter is None else getattr(self, snake(self.parameter))}
 
 

@@ -74,7 +74,7 @@ class TimeBins:
 
     @property
     def width_ns(self) -> int:
-        """Width of a bin."""
+        """Width of the bins now; it only grows."""
         return _WIDTHS_NS[self.step]
 
     def add(self, times_ns: Numbers, values: Numbers | None = None) -> None:

@@ -46,7 +46,7 @@ class Fencing:
     fenced: RecordAt
 
     def records(self) -> list[RecordAt]:
-        """Return all records."""
+        """Return what fences the broker at once."""
         return [*self._leave(self.isr.now()), self.fenced]
 
     def in_steps(self) -> tuple[list[RecordAt], Steps | None]:

@@ -73,7 +73,7 @@ class AclIndex:
         return bool(denied & asked_denied | allowed & asked_allowed)
 
     def add(self, acl: "AccessControlEntry") -> None:
-        """Add an ACL."""
+        """Add an ACL; one that is there already changes nothing."""
         patterns = self._by_type.setdefault(acl.resource_type, _Patterns())
         by_name = patterns.of(acl)
         if acl.resource_name not in by_name and by_name is patterns.prefixed:
@@ -86,7 +86,7 @@ class AclIndex:
         rules[whose] = old_denied | denied, old_allowed | allowed
 
     def remove(self, acl: "AccessControlEntry") -> None:
-        """Remove an ACL."""
+        """Remove an ACL that was added."""
         patterns = self._by_type[acl.resource_type]
         by_name = patterns.of(acl)
         rules = by_name[acl.resource_name]

@@ -122,7 +122,7 @@ class PartitionIndex:
         return self._reassigning.in_order()
 
     def add(self, place: tuple[bytes, int], new: "Partition") -> None:
-        """Add a partition."""
+        """Add a partition to each set that it belongs to."""
         for broker_id in new.isr:
             self._isr[broker_id].add(*place)
         for broker_id in new.elr:
@@ -151,7 +151,7 @@ class PartitionIndex:
             (self._reassigning.add if new.is_reassigning else self._reassigning.discard)(*place)
 
     def remove(self, place: tuple[bytes, int], old: "Partition") -> None:
-        """Remove a partition."""
+        """Remove a partition from each set that it is in."""
         _move(self._isr, place, old.isr, ())
         _move(self._elr, place, old.elr, ())
         _move(self._led, place, (old.leader,), ())

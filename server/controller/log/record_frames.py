@@ -19,7 +19,7 @@ class RecordFrames(Protocol):
         """Write a record with its frame."""
 
     def decode(self, value: bytes) -> RecordAt:
-        """Read one framed record."""
+        """Read a record, and its version from the frame."""
 
 
 def record_frames(overlay: Overlay | None) -> RecordFrames:

@@ -109,7 +109,7 @@ class VoterSet:
         return f"[{', '.join(shown(node.key) for node in self.nodes.values())}]"
 
     def as_record(self) -> VotersRecord:
-        """Return the VotersRecord of this set."""
+        """Return what the log keeps of the voters (KIP-853)."""
         return VotersRecord(
             version=0,
             voters=[
@@ -127,7 +127,7 @@ class VoterSet:
 
     @classmethod
     def from_record(cls, record: VotersRecord) -> VoterSet:
-        """Return the voters of a VotersRecord."""
+        """Return the voters that the log has."""
         return cls(
             VoterNode(
                 ReplicaKey(voter.voter_id, voter.voter_directory_id),

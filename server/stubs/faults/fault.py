@@ -144,7 +144,7 @@ class Fault:
             in_force.undo()
 
     def to_json(self) -> Tree:
-        """Return the fault as JSON."""
+        """Return options and counts, as the admin API has them."""
         tree: Tree = {
             "id": self.id,
             "kind": self.kind.name,
