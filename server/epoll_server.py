@@ -171,6 +171,15 @@ class EpollTransport(asyncio.Transport):
             else:
                 self._server.epoll.unregister(self._fd)
 
+    def go_last(self) -> None:
+        """Be served after the sockets that are ready now.
+
+        epoll keeps a socket that it has reported where it was in the queue, before those that became ready later.
+        """
+        if self.events:
+            self._server.epoll.unregister(self._fd)
+            self._server.epoll.register(self._fd, self.events)
+
     def ready(self, events: int) -> None:
         """Write and read what can be; an error or a hang-up is met by whichever of both it waits for."""
         if events != EPOLLIN and self._unsent:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ACCEPT_ITERATIONS = 4
 HELD_US = 1_000
 """Time for which responses of one turn wait for each other."""
+LONG_US = 1_000
+"""Time of a request after which its connection is served after all others that are ready."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 
@@ -201,6 +203,8 @@ class TcpListener:
             self.end_turn()
             self._held_since_us = now_us
         effects = self.node.step(connection.connection_id, data, now_us // 1_000)
+        if self.clock.now_us() - now_us >= LONG_US:
+            connection.go_last()
         self._held_effects += effects
         for effect in effects:
             if effect.connection_id != connection.connection_id:

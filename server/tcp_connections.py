@@ -91,6 +91,11 @@ class TcpConnection(asyncio.Protocol):
         if self.writing_paused:
             self.check_unread()
 
+    def go_last(self) -> None:
+        """Be served after the connections that became ready meanwhile; asyncio's own transports have no order."""
+        if (go_last := getattr(self.transport, "go_last", None)) is not None:
+            go_last()
+
     def check_unread(self) -> None:
         """Close the connection if too many bytes are unread."""
         unread, limit = self.unread_bytes, self._listener.node.config.write_bytes_max

@@ -243,6 +243,34 @@ async def test_answers_at_time_0() -> None:
             assert ids_of(await frames_until(client_socket, 1)) == [1]
 
 
+@pytest.mark.parametrize(("long_us", "order"), [(0, [1, 2, 1]), (60_000_000, [1, 1, 2])])
+async def test_the_next_request_after_a_long_one_waits_for_others(
+    long_us: int, order: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Controller() as controller:
+        node, stepped = controller.running.node, list[int]()
+        sockets = [await connected(controller.port) for _ in range(2)]
+        await until(lambda: node.connections == len(sockets))
+        frames = [write_request(registration_request(controller.cluster_id, n), 4, n, "test") for n in range(3)]
+        step = node.step
+
+        def step_during_which_others_send(connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
+            stepped.append(connection_id)
+            if len(stepped) == 1:
+                sockets[1].send(frames[1])
+                sockets[0].send(frames[2])
+            return step(connection_id, data, now_ms)
+
+        monkeypatch.setattr(tcp, "LONG_US", long_us)
+        monkeypatch.setattr(node, "step", step_during_which_others_send)
+        sockets[0].send(frames[0])
+        assert ids_of(await frames_until(sockets[0], 2)) == [0, 2]
+        assert ids_of(await frames_until(sockets[1], 1)) == [1]
+        assert stepped == order
+        for client_socket in sockets:
+            client_socket.close()
+
+
 async def test_serves_without_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(select, "epoll")
     async with Controller() as controller:
