@@ -140,7 +140,7 @@ class TcpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Resume: the socket's buffer has drained."""
         self.writing_paused = False
-        if self._watch is not None:
+        if self._watch is not None and not self.transport.is_closing():
             self._watch.cancel()
             self._watch = None
         self._queue_turn()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.server import tcp_connections
 from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
@@ -353,6 +354,29 @@ async def test_a_socket_is_not_read_while_too_much_is_held(world: World) -> None
     await sending
     with contextlib.suppress(asyncio.CancelledError):
         await reading
+
+
+async def test_a_closed_connection_ends_although_its_client_stops_reading(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp_connections, "CLOSE_LINGER_S", 0.05)
+    world.faults.add("bandwidth", bytes_per_second=1_000_000)
+    client = socket.socket()
+    world.clients.append(client)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", world.controller.port))
+    peer = await until(lambda: world.peers and world.peers[0])
+    peer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    peer.send(bytes(300_000))
+    assert peer.writing_paused
+    world.controller.running.listener.close_connection(peer.connection_id, "test", "closed by the test")
+    for _ in range(13):
+        world.clock.advance(20)
+        assert await world.read(client, 20_000) == bytes(20_000)
+    assert not peer.writing_paused
+    world.clock.advance(1_000)
+    await until(lambda: not world.peers, 10)
 
 
 async def test_toxics_act_below_tls(party: Party) -> None:
