@@ -392,10 +392,7 @@ class Quorum:
         return now_ms + timeout_ms + self._random_ms(timeout_ms)
 
     def _random_ms(self, end_ms: int) -> int:
-        """Return a time below `end_ms` that keeps voters apart.
-
-        A single voter draws none, so the controller's own draws stay the same.
-        """
+        """Return a time that keeps voters apart; a single one draws none, so the controller's draws stay the same."""
         return end_ms // 2 if self.log.voters.is_only_voter(self.key) else self.rng.randrange(end_ms)
 
     @property
