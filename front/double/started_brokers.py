@@ -50,11 +50,11 @@ class StartedBrokers:
         from mockraft.brokers.fleet.shared_log import shared_log
         from mockraft.brokers.lifecycle import BrokerState
 
-        self._log = shared_log(configs, others)
-        if self._log is not None:
+        if self._log is None and (log := shared_log(configs, others)) is not None:
+            self._log = log
             if not _needs_sockets(configs[0]):
-                self._share_time_with(self._log.shell)
-            self._log.start()
+                self._share_time_with(log.shell)
+            log.start()
         with _collector_paused(self._log is not None):
             brokers = [self.made(config) for config in configs]
             before(brokers)

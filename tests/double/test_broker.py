@@ -9,6 +9,8 @@ import mockraft
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBroker
+from mockraft.brokers.fleet import shared_log
+from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import End
 from mockraft.double.controller import TEST_HEARTBEAT_INTERVAL_MS
 
@@ -137,6 +139,23 @@ def test_brokers_retry_quickly_unless_asked_for_kafkas_interval() -> None:
         assert quick.start_broker(2, heartbeat_interval_ms=50).broker.config.heartbeat_interval_ms == 50
     with Controller.sync(clock="virtual", brokers=1) as stopped:
         assert stopped.brokers[1].broker.config.heartbeat_interval_ms == 2_000
+
+
+async def test_the_log_that_many_brokers_share_is_closed_when_others_started_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[SharedLog] = []
+    close = SharedLog.close
+
+    async def noted(log: SharedLog) -> None:
+        closed.append(log)
+        await close(log)
+
+    monkeypatch.setattr(SharedLog, "close", noted)
+    monkeypatch.setattr(shared_log, "OWN_REPLICATION_BROKERS_MAX", 2)
+    async with Controller(brokers=3) as controller:
+        await controller.started.start([SimulatedBroker.configured(controller.bootstrap, controller.cluster_id, 9)])
+    assert len(closed) == 1
 
 
 async def test_nothing_waits_for_a_broker_that_its_caller_gave_up() -> None:
