@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
+from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
 from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -25,8 +26,8 @@ STEPS = [
     "join a; join a; join& b; join a; finish b; join b; join a; sync& b 2; sync a 2; join b 3 range 20000; join& a",
     "join a 3 range,x; join a 3 x,range; join a 3 y; join a 3 x,y; join a 3 range",
     "commit x -1; join a; commit a -1; commit a 1; sync a 1; commit a 1; commit a -1; leave a; commit a -1",
-    "join a; join& b; join a; finish b; sync a 2; heartbeat b 2; wait 1.5; heartbeat a 2; heartbeat b 2",
-    "join a; join& b; join a; finish b; sync& b 2; wait 1.5; finish b; heartbeat a 2",
+    "join a; join& b; join a; finish b; sync a 2; heartbeat b 2; await_rebalance a 2; heartbeat b 2",
+    "join a; join& b; join a; finish b; sync& b 2; finish b; heartbeat a 2",
     "join_elsewhere a",
 ]
 """Members that come and go, each text for a group of its own."""
@@ -57,7 +58,7 @@ class Members:
             await self._waiting[name]
         elif verb.endswith("&"):
             self._waiting[name] = asyncio.create_task(getattr(self, verb[:-1])(name, *arguments))
-            await asyncio.sleep(0.2)
+            await asyncio.wait([self._waiting[name]], timeout=0.2)
             self.answers[name].append([each for each, task in self._waiting.items() if not task.done()])
         else:
             await getattr(self, verb)(name, *arguments)
@@ -116,6 +117,10 @@ class Members:
         answer = await self._ask(request, 7)
         self.answers[name].append([partition.error_code for topic in answer.topics for partition in topic.partitions])
 
-    async def wait(self, seconds: str) -> None:
-        """Let time pass."""
-        await asyncio.sleep(float(seconds))
+    async def await_rebalance(self, name: str, generation: str) -> None:
+        """Send heartbeats until one tells of a rebalance."""
+        async with asyncio.timeout(40):
+            while self.answers[name][-1:] != [error_codes.REBALANCE_IN_PROGRESS]:
+                await self.heartbeat(name, generation)
+                await asyncio.sleep(0.05)
+        self.answers[name] = [error_codes.REBALANCE_IN_PROGRESS]
