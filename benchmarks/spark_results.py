@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from frame_jobs import EXCHANGES
 from mockraft.wire import codec_path
 from result import Cell, Curves, Gate, Picture, Result, Table
 from watched_processes import Taken
@@ -193,8 +194,8 @@ def _summary(of: Results) -> list[str]:
     if of.sessions:
         two, one = of.replays
         lines.append(
-            f"Replay of {of.sessions} sessions of 60 exchanges, each to a mockraft of its own: {two:.1f} s on two "
-            f"cores, {one:.1f} s on one, {one / two:.2f} times as much; 100 sessions: {100 * two / of.sessions:.0f} s."
+            f"Replay of {of.sessions} sessions of {EXCHANGES} exchanges, each to a mockraft of its own: {two:.1f} s on "
+            f"two cores, {one:.1f} s on one, {one / two:.2f} times as much."
         )
     lines += [f"Not measured: {each}." for each in of.missing]
     return lines
