@@ -3,6 +3,7 @@
 As `mockraft.kafka.class_archive` for Kafka. A JVM that finds the archive is not made of its own jars runs without it.
 """
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -26,10 +27,18 @@ def use_class_archive() -> None:
     if find_spec("pyspark") is None or OPTIONS in os.environ:
         return
     try:
-        name = f"pyspark-{version('pyspark')}-java-{java_release()}-classes"
+        name = f"pyspark-{version('pyspark')}-{_jars_digest()}-java-{java_release()}-classes"
     except KafkaUnavailableError:
         return
     os.environ[OPTIONS] = f"{_SILENT} -XX:SharedArchiveFile={made_once(name, _make) / 'spark.jsa'}"
+
+
+def _jars_digest() -> str:
+    """Return a digest of where the jars are and when they were changed: with others the JVM ignores the archive."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    jars = sorted(Path(_find_spark_home(), "jars").glob("*.jar"))
+    return hashlib.sha256(repr([(str(jar), jar.stat().st_mtime_ns) for jar in jars]).encode()).hexdigest()[:12]
 
 
 def _make(target: Path) -> None:
