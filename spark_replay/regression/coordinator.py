@@ -12,6 +12,7 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 TIMEOUT_S = 30
@@ -73,7 +74,9 @@ class ReplayCoordinator:
         self._server = socketserver.ThreadingTCPServer((host, 0), Handler)
         self._server.daemon_threads = True
         self.client = CoordinatorClient(host, self._server.server_address[1], token)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="mockraft-coordinator", daemon=True)
+        # It notices every 0.5 s by default that it is shut down.
+        serve = partial(self._server.serve_forever, poll_interval=0.05)
+        self._thread = threading.Thread(target=serve, name="mockraft-coordinator", daemon=True)
 
     def __enter__(self) -> ReplayCoordinator:
         self._thread.start()
