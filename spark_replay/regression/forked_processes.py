@@ -36,7 +36,8 @@ class ForkingProcess:
         if self._requests is None:
             self._requests, theirs = socket.socketpair()
             with theirs:
-                self._process = subprocess.Popen([sys.executable, "-m", FORKING], stdin=theirs, stdout=log, stderr=log)
+                command = [sys.executable, "-m", FORKING]
+                self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=log, stderr=log)
         stdin, theirs = socket.socketpair()
         pid = b""
         with theirs, suppress(ConnectionError):  # the log has the reason
