@@ -1,11 +1,11 @@
 """All connections of a listener behind one epoll file descriptor, which the event loop watches as a single reader.
 
 An event loop calls back for each event of each socket, and its transports queue each write; with short requests that
-costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent at
-once, or, if requests do not repeat, together at its end. `EpollTransport` is to its protocol what asyncio's transport
-is, so that protocols, TLS and toxics notice nothing. The callback is a `PureReceiver`, or with mockraft-speed a
-`Receiver` in C. The event loop's other work waits no longer than with asyncio's transports: a callback serves what is
-ready, and looks for more only while less than `TURN_US` has passed.
+costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent
+together, some at a time: while a client is awake, further ones to it cost little. `EpollTransport` is to its protocol
+what asyncio's transport is, so that protocols, TLS and toxics notice nothing. The callback is a `PureReceiver`, or with
+mockraft-speed a `Receiver` in C. The event loop's other work waits no longer than with asyncio's transports: a callback
+serves what is ready, and looks for more only while less than `TURN_US` has passed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ACCEPTED_AT_ONCE = 256
 SENT_AT_ONCE = 64
 """Writes that one system call sends when a socket has become writable again."""
+
+SENT_TOGETHER = 32
+"""Responses to requests that repeat that wait for each other: the first wakes its client, which costs most of all."""
 
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 EXHAUSTED_PAUSE_S = 1.0
@@ -335,6 +338,7 @@ class PureReceiver:
         now_us, active_at, until = listener.clock.now_us, listener.loop.time(), monotonic() + EpollServer.TURN_US / 1e6
         read_bytes, repeats = EpollServer.READ_BYTES, listener.node.repeats
         compared: Compared | None = None
+        responses: list[tuple[EpollTransport, TcpConnection, bytes]] = []
         while found := poll(0, len(transports) + 1):
             for fd, events in found:
                 if (transport := transports[fd]) is None:
@@ -362,16 +366,29 @@ class PureReceiver:
                         response = repeats.answer_in_turn(connection.connection_id, data, received_us, compared)
                     if response is None:
                         compared = None
+                        self._send(responses)  # they need not wait for a long request
                         listener.step_in_turn(connection, data, received_us)
                         continue
-                    try:
-                        sent = transport.socket.send(response)
-                    except OSError:
-                        sent = 0
-                    if sent != len(response):
-                        connection.send(response[sent:])
+                    responses.append((transport, connection, response))
+                    if len(responses) == SENT_TOGETHER:
+                        self._send(responses)
                 except Exception as error:
                     transport.crash(error)
+            self._send(responses)
             listener.end_turn()
             if monotonic() >= until:
                 break
+
+    def _send(self, responses: list[tuple[EpollTransport, TcpConnection, bytes]]) -> None:
+        """Send responses to requests that repeat."""
+        for transport, connection, response in responses:
+            try:
+                try:
+                    sent = transport.socket.send(response)
+                except OSError:
+                    sent = 0
+                if sent != len(response):
+                    connection.send(response[sent:])
+            except Exception as error:
+                transport.crash(error)
+        responses.clear()
