@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
-from mockraft.codegen.needs import FunctionEmitter, Needs
+from mockraft.codegen.emit_parts import PartsEmitter, String
+from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
 
+FLAT_FIELDS = 3
+"""Maximum number of fields of structs that are packed in one call."""
 
-class WriterEmitter(FunctionEmitter):
-    """Emits the writer of one version.
+FEW = 8
+"""Maximum number of structs of several fields that are packed one by one."""
 
-    In the emitted code `m` is the message, `r` the list of parts that become its bytes and `n` a length.
-    """
+
+class WriterEmitter(PartsEmitter):
+    """Emits the writer of one version; in the emitted code `m` is the message and `n` a length."""
 
     def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
         super().__init__(spec, version, needs)
-        self._out = "r"
         self._returns = False
 
     def body(self) -> str:
@@ -33,38 +36,20 @@ class WriterEmitter(FunctionEmitter):
                 self._lines.add('return b"".join(r)')
         return self._lines.text()
 
-    def _append(self, expression: str) -> None:
-        self._lines.add(f"{self._out}.append({expression})")
-
-    def _pack(self, run: list[tuple[str, str]], tail: str = "") -> str:
-        """Return the call that packs a run; `tail` adds letters without a value (`x`)."""
-        letters = "".join(letter for letter, _ in run) + tail
-        return f"{self._needs.packing('pack', letters)}({', '.join(value for _, value in run)})"
-
-    def _flush(self) -> None:
-        if self._run:
-            self._append(self._pack(self._run))
-            self._run = []
-
-    def _length(self, long_form: str) -> None:
-        """Write the run and the compact length `n` after it; `long_form` is the expression for 128 and more."""
-        with self._lines.block("if n < 128:"):
-            self._append(self._pack([*self._run, ("B", "n")]) if self._run else f"{self._needs.use('UVARINTS')}[n]")
-        with self._lines.block("else:"):
-            self._append(f"{self._pack(self._run)} + {long_form}" if self._run else long_form)
-        self._run = []
-
     def _struct(self, var: str, struct: StructSpec) -> None:
-        for field in struct.absent_at(self._version):
-            if not field.ignorable:
-                self._absent(f"{var}.{field.snake}", field)
-        for field in struct.plain_at(self._version):
-            self._field(f"{var}.{field.snake}", field)
+        self._plain(var, struct)
         if self._flexible:
             self._tags(var, struct)
         else:
             with self._lines.block(f"if {var}.unknown_tagged_fields:"):
                 self._lines.add(f"raise {self._needs.use('no_tags')}()")
+
+    def _plain(self, var: str, struct: StructSpec) -> None:
+        for field in struct.absent_at(self._version):
+            if not field.ignorable:
+                self._absent(f"{var}.{field.snake}", field)
+        for field in struct.plain_at(self._version):
+            self._field(f"{var}.{field.snake}", field)
 
     def _absent(self, value: str, field: FieldSpec) -> None:
         with self._lines.block(f"if {self._differs(value, field)}:"):
@@ -97,20 +82,23 @@ class WriterEmitter(FunctionEmitter):
             self._block(value, field.type, field.name, nullable, compact)
         elif nullable:
             self._nullable_struct(value, self._spec.structs[field.struct])
-        else:
+        elif "." in value:
             var = self._name("e")
             self._lines.add(f"{var} = {value}")
             self._struct(var, self._spec.structs[field.struct])
+        else:
+            self._struct(value, self._spec.structs[field.struct])
 
     def _fixed(self, value: str, kind: str, name: str) -> None:
         if kind == "uuid":
-            with self._lines.block(f"if len({value}) != 16:"):
-                self._lines.add(f'raise {self._needs.use("no_uuid")}("{name}")')
+            self._check_uuid(value, name)
         self._run.append((FIXED[kind], value))
 
     def _nullable_struct(self, value: str, struct: StructSpec) -> None:
         var = self._name("e")
         self._lines.add(f"{var} = {value}")
+        if self._string is not None:
+            self._flush()
         run = self._run
         with self._lines.block(f"if {var} is None:"):
             self._append(self._pack([*run, ("b", "-1")]))
@@ -124,21 +112,27 @@ class WriterEmitter(FunctionEmitter):
         block = self._name("b")
         encode = ".encode()" if kind == "string" else ""
         more = " + 1" if compact else ""
+        length = self._name("k") if compact and encode else "n"
         self._lines.add(f"{block} = {value}" if nullable or not encode else f"{block} = {value}{encode}")
         if nullable:
             with self._lines.block(f"if {block} is None:"):
-                self._lines.add(f"n = {0 if compact else -1}", f'{block} = b""')
+                self._lines.add(f"{length} = {0 if compact else -1}", f'{block} = b""')
             with self._lines.block("else:"):
                 if encode:
                     self._lines.add(f"{block} = {block}{encode}")
-                self._lines.add(f"n = len({block}){more}")
+                self._lines.add(f"{length} = len({block}){more}")
         else:
-            self._lines.add(f"n = len({block}){more}")
-        if compact:
-            if encode:
-                self._length(f'{self._needs.use("write_string_length")}(n, "{name}")')
-            else:
-                self._length(f"{self._needs.use('write_uvarint')}(n)")
+            self._lines.add(f"{length} = len({block}){more}")
+        if compact and encode:
+            long_form = f'{self._needs.use("write_string_length")}({length}, "{name}")'
+            string = self._take_string()
+            if string is None:
+                self._string, self._run = String(self._run, length, block, long_form), []
+                return
+            self._string = string
+            self._length(length, long_form)
+        elif compact:
+            self._length("n", f"{self._needs.use('write_uvarint')}(n)", is_long=True)
         else:
             self._run.append(("h" if encode else "i", "n"))
             self._flush()
@@ -155,7 +149,7 @@ class WriterEmitter(FunctionEmitter):
         else:
             self._lines.add(f"n = len({values}){' + 1' if compact else ''}")
         if compact:
-            self._length(f"{self._needs.use('write_uvarint')}(n)")
+            self._length("n", f"{self._needs.use('write_uvarint')}(n)")
         else:
             self._run.append(("i", "n"))
             self._flush()
@@ -164,7 +158,7 @@ class WriterEmitter(FunctionEmitter):
     def _elements(self, values: str, field: FieldSpec, compact: bool) -> None:
         element = field.element
         if element == "uuid":
-            self._append(f'{self._needs.use("write_uuids")}({values}, "{field.name}")')
+            self._uuids(values, field.name)
         elif element in FIXED:
             pack = self._needs.packing("pack_all", FIXED[element])
             with self._lines.block(f"if {values}:"):
@@ -174,10 +168,19 @@ class WriterEmitter(FunctionEmitter):
                 self._flat(values, self._spec.structs[field.struct])
                 with self._lines.block("else:"):
                     self._loop(values, field, compact)
-            elif field.struct is not None and self._is_shaped(self._spec.structs[field.struct]):
+            elif field.struct is not None and self._spec.shaped_at(self._spec.structs[field.struct], self._version):
                 self._shaped(values, self._spec.structs[field.struct])
             else:
                 self._loop(values, field, compact)
+
+    def _uuids(self, values: str, name: str) -> None:
+        with self._lines.block(f"for u in {values}:"):
+            self._check_uuid("u", name)
+        self._lines.add(f"{self._out} += {values}")
+
+    def _check_uuid(self, value: str, name: str) -> None:
+        with self._lines.block(f"if len({value}) != 16:"):
+            self._lines.add(f'raise {self._needs.use("no_uuid")}("{name}")')
 
     def _loop(self, values: str, field: FieldSpec, compact: bool) -> None:
         var = self._name("e")
@@ -187,20 +190,6 @@ class WriterEmitter(FunctionEmitter):
             else:
                 self._struct(var, self._spec.structs[field.struct])
             self._flush()
-
-    def _is_shaped(self, struct: StructSpec) -> bool:
-        """Return True if `wire.shapes` can write a struct: no uuids and other fields that are checked one by one."""
-        return self._spec.shaped_at(struct, self._version) and self._is_unchecked(struct)
-
-    def _is_unchecked(self, struct: StructSpec) -> bool:
-        plain = struct.plain_at(self._version)
-        nested = [self._spec.structs[field.struct] for field in plain if field.struct is not None]
-        return (
-            all(field.element != "uuid" for field in plain)
-            and all(field.ignorable for field in struct.absent_at(self._version))
-            and not struct.tagged_at(self._version)
-            and all(map(self._is_unchecked, nested))
-        )
 
     def _shaped(self, values: str, struct: StructSpec) -> None:
         """Write structs of fixed fields and arrays of such; see `ReaderEmitter._shaped_structs`."""
@@ -216,85 +205,136 @@ class WriterEmitter(FunctionEmitter):
             self._lines.add(f"{writers}.meet(({self._shape_key(var, struct)}), len({values}) - {at})")
 
     def _flattens(self, struct: StructSpec) -> bool:
-        """Return True if many structs can be packed in one call: a single fixed field, without a check for each value.
+        """Return True if many structs can be packed in one call: few fixed fields, none of which needs a check.
 
         With more fields, collecting the values costs what the single call saves.
         """
-        version = self._version
-        single = self._spec.fixed_at(struct, version) and len(struct.plain_at(version)) == 1
-        return single and self._is_unchecked(struct)
+        plain = struct.plain_at(self._version)
+        unchecked = all(field.ignorable for field in struct.absent_at(self._version))
+        simple = unchecked and not struct.tagged_at(self._version) and all(field.type != "uuid" for field in plain)
+        return simple and self._spec.fixed_at(struct, self._version) and len(plain) <= FLAT_FIELDS
 
     def _flat(self, values: str, struct: StructSpec) -> None:
         """Pack an array of structs as one long struct if none has tagged fields."""
-        field = struct.plain_at(self._version)[0]
-        letters = FIXED[field.type] + ("x" if self._flexible else "")
+        fields = struct.plain_at(self._version)
+        pack = self._needs.packing("pack_all", "".join(FIXED[f.type] for f in fields) + ("x" if self._flexible else ""))
         flat = self._name("f")
-        pack = self._needs.packing("pack_all", letters)
-        self._lines.add(f"{flat} = [e.{field.snake} for e in {values} if not e.unknown_tagged_fields]")
-        with self._lines.block(f"if len({flat}) == len({values}):"):
-            self._append(f"{pack}[len({flat})](*{flat})")
+        if len(fields) == 1:
+            self._lines.add(f"{flat} = [e.{fields[0].snake} for e in {values} if not e.unknown_tagged_fields]")
+            with self._lines.block(f"if len({flat}) == len({values}):"):
+                self._append(f"{pack}[len({flat})](*{flat})")
+            return
+        body = "".join(f"        f.append(e.{field.snake})\n" for field in fields)
+        loop = f"    for e in l:\n        if e.unknown_tagged_fields: return ()\n{body}"
+        function = self._needs.function(f"(l):\n    f = []\n{loop}    return f")
+        self._lines.add(f"{flat} = {function}({values}) if len({values}) > {FEW} else ()")
+        with self._lines.block(f"if {flat}:"):
+            self._append(f"{self._needs.use('pack_flat')}({pack}, {flat}, {len(fields)})")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         """Write the tag section: a single zero byte in most messages, so that case comes first."""
-        known = struct.tagged_at(self._version)
+        known = [(self._tagged(var, field), field) for field in struct.tagged_at(self._version)]
         unknown = f"{var}.unknown_tagged_fields"
+        string = self._take_string()
         run, self._run = self._run, []
-        conditions = [self._differs(f"{var}.{field.snake}", field) for field in known]
-        empty = self._pack(run, "x") if run else 'b"\\0"'
+        conditions = [self._differs(value, field) for value, field in known] + [unknown]
         if self._returns and struct is self._spec.body:
-            with self._lines.block(f"if not ({' or '.join([*conditions, unknown])}):"):
-                self._lines.add(f"return {empty}")
-            self._some_tags(var, known, conditions, run, is_first=True)
+            with self._lines.block(f"if not ({' or '.join(conditions)}):"):
+                self._lines.add(f"return {self._pack(run, 'x')}" if run else 'return b"\\0"')
+            if not known:
+                self._lines.add(f"return {self._long(None, run, self._unknown_tags(unknown))}")
+                return
+            self._lines.add('r = [b""]')
+            self._known_tags(known, conditions, None, run, "0")
             return
-        with self._lines.block(f"if {' or '.join([*conditions, unknown])}:"):
-            self._some_tags(var, known, conditions, run)
+        if string is not None:
+            conditions.append(f"{string.length} > 127")
+        with self._lines.block(f"if {' or '.join(conditions)}:"):
+            if known:
+                at = self._name("a")
+                self._lines.add(f"{at} = len({self._out})")
+                self._append('b""')
+                self._known_tags(known, conditions, string, run, at)
+            else:
+                self._append(self._long(string, run, self._unknown_tags(unknown)))
         with self._lines.block("else:"):
-            self._append(empty)
+            if string is not None:
+                self._append(self._pack_string(string, run, "x"))
+            else:
+                self._append(self._pack(run, "x") if run else 'b"\\0"')
 
-    def _some_tags(
+    def _tagged(self, var: str, field: FieldSpec) -> str:
+        """Return the expression of a tagged field's value; a struct gets a name, since several fields are compared."""
+        value = f"{var}.{field.snake}"
+        if field.struct is None or field.is_array:
+            return value
+        name = self._name("e")
+        self._lines.add(f"{name} = {value}")
+        return name
+
+    def _unknown_tags(self, unknown: str) -> str:
+        return f"{self._needs.use('write_tags')}({unknown})"
+
+    def _known_tags(
         self,
-        var: str,
-        known: list[FieldSpec],
+        known: list[tuple[str, FieldSpec]],
         conditions: list[str],
+        string: String | None,
         run: list[tuple[str, str]],
-        is_first: bool = False,
+        at: str,
     ) -> None:
-        unknown = f"{var}.unknown_tagged_fields"
-        if not known:
-            section = f"{self._needs.use('write_tags')}({unknown})"
-            section = f"{self._pack(run)} + {section}" if run else section
-            self._lines.add(f"return {section}") if is_first else self._append(section)
-            return
-        at, out = self._name("a"), self._out
-        if is_first:
-            parts = [self._pack(run), 'b"\\0"'] if run else ['b"\\0"']
-            self._lines.add(f"{at} = {len(parts) - 1}", f"r = [{', '.join(parts)}]")
-        else:
-            self._run = run
-            self._flush()
-            self._lines.add(f"{at} = len({out})")
-            self._append('b"\\0"')
-        for field, condition in zip(known, conditions, strict=True):
+        """Write tagged fields; their count, together with what precedes it, takes the place of the part at `at`."""
+        out, unknown = self._out, conditions[len(known)]
+        count = self._name("t")
+        self._lines.add(f"{count} = 0")
+        for (value, field), condition in zip(known, conditions, strict=False):
             with self._lines.block(f"if {condition}:"):
-                self._tag(f"{var}.{field.snake}", field)
+                self._lines.add(f"{count} += 1")
+                self._tag(value, field)
+        if string is None and run:
+            first = self._pack([*run, ("B", count)])
+        else:
+            first = self._long(string, run, f"{self._needs.use('UVARINTS')}[{count}]")
+        before = self._long(string, run) or 'b""'
         with self._lines.block(f"if {unknown}:"):
-            self._lines.add(f"{self._needs.use('merge_tags')}({out}, {at}, {unknown})")
+            self._lines.add(f"{self._needs.use('merge_tags')}({out}, {at}, {unknown}, {before})")
         with self._lines.block("else:"):
-            self._lines.add(f"{out}[{at}] = {self._needs.use('UVARINTS')}[len({out}) - {at} - 1]")
+            self._lines.add(f"{out}[{at}] = {first}")
 
     def _tag(self, value: str, field: FieldSpec) -> None:
-        """Write one tagged field as exactly one part."""
+        """Write one tagged field."""
         if field.type in FIXED and field.tag < 128:
             self._fixed(value, field.type, field.name)
             (letter, expression), self._run = self._run[0], []
             self._append(self._pack([("B", str(field.tag)), ("B", str(SIZES[letter])), (letter, expression)]))
             return
         if field.type == "[]uuid" and field.tag < 128 and (field.default is None or field.nullable_versions.empty):
-            self._append(f'{self._needs.use("write_uuids_tag")}({field.tag}, {value}, "{field.name}")')
+            values = self._name("l")
+            self._lines.add(f"{values} = {value}", f"n = len({values})")
+            self._append(repr(bytes([field.tag])).replace("'", '"'))
+            self._append(f"{self._needs.use('UUIDS_HEADS')}[n] if n < 8 else {self._needs.use('uuids_head')}(n)")
+            self._uuids(values, field.name)
             return
+        if field.struct is not None and not field.is_array and not field.nullable_at(self._version):
+            struct = self._spec.structs[field.struct]
+            if field.tag < 128 and self._spec.fixed_at(struct, self._version) and not struct.tagged_at(self._version):
+                self._fixed_tag(value, struct, field.tag)
+                return
         out, self._out = self._out, self._name("r")
         self._lines.add(f"{self._out} = []")
         self._field(value, field)
         self._flush()
         parts, self._out = self._out, out
         self._append(f"{self._needs.use('write_tag')}({field.tag}, {parts})")
+
+    def _fixed_tag(self, value: str, struct: StructSpec, tag: int) -> None:
+        """Write one tagged field that is a struct of fixed fields."""
+        self._plain(value, struct)
+        run, self._run = self._run, []
+        size = sum(SIZES[letter] for letter, _ in run) + 1
+        unknown = f"{value}.unknown_tagged_fields"
+        with self._lines.block(f"if {unknown}:"):
+            body = f"[{self._long(None, run, self._unknown_tags(unknown))}]"
+            self._append(f"{self._needs.use('write_tag')}({tag}, {body})")
+        with self._lines.block("else:"):
+            self._append(self._pack([("B", str(tag)), ("B", str(size)), *run], "x"))

@@ -14,6 +14,7 @@ _MAKERS = {
     "unpack_short": 'short_arrays("{}")',
     "unpack_after_string": 'after_strings("{}")',
     "pack_all": 'packers("{}")',
+    "pack_string": 'string_packers("{}")',
 }
 
 
@@ -24,6 +25,7 @@ class Needs:
         self._imports: set[str] = set()
         self._constants: dict[str, str] = {}
         self._tables: dict[str, str] = {}
+        self._functions: dict[str, str] = {}
 
     def use(self, name: str) -> str:
         """Import a name of `wire.primitives` and return it."""
@@ -41,6 +43,10 @@ class Needs:
         """Return the name of a `Shapes` table with these arguments, shared by all callers with the same ones."""
         return self._tables.setdefault(arguments, f"_shapes_{len(self._tables)}")
 
+    def function(self, text: str) -> str:
+        """Return the name of a function with these parameters and this body, shared by all callers of the same one."""
+        return self._functions.setdefault(text, f"_flat_{len(self._functions)}")
+
     def add_imports(self, lines: Lines, more: set[str]) -> None:
         """Add the import statements; `more` are further names of `wire.primitives`."""
         lines.add("from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable")
@@ -54,7 +60,9 @@ class Needs:
         lines.add(*(f"{name} = {made}" for name, made in sorted(self._constants.items())))
 
     def add_tables(self, lines: Lines) -> None:
-        """Add the tables, which need the module's classes."""
+        """Add the functions of several callers, and the tables, which need the module's classes."""
+        for text, name in self._functions.items():
+            lines.add(*f"def {name}{text}".split("\n"), "", "")
         lines.add(*(f"{name} = Shapes({arguments})" for arguments, name in self._tables.items()))
 
 
@@ -90,9 +98,10 @@ class FunctionEmitter:
     def _shape(self, struct: StructSpec) -> str:
         """Return a struct's fields and constants, as arguments of `Shapes`."""
         plain = struct.plain_at(self._version)
-        rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))
         fields = "".join(f"{self._shape_field(field)}, " for field in plain)
-        constants = "".join(f'("{field.snake}", {literal(field)}), ' for field in rest)
+        absent = [(field, not field.ignorable) for field in struct.absent_at(self._version)]
+        rest = [*absent, *((field, True) for field in struct.tagged_at(self._version))]
+        constants = "".join(f'("{field.snake}", {literal(field)}, {matters}), ' for field, matters in rest)
         return f"({fields.rstrip()}), ({constants.rstrip()})"
 
     def _shape_field(self, field: FieldSpec) -> str:

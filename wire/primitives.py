@@ -40,6 +40,9 @@ ZERO_SIZE_COUNT_MAX = 0xFFFF
 CACHED_COUNT_MAX = 256
 """Maximum array length whose Struct is cached: the length comes from the peer and must not grow a table."""
 
+FLAT_COUNT_MAX = 64
+"""Maximum number of structs of several fields that are packed in one call; each number has a cached Struct."""
+
 UVARINTS: tuple[bytes, ...] = Struct("c" * 128).unpack(bytes(range(128)))
 """The encoded unsigned varints of one byte."""
 
@@ -50,7 +53,7 @@ WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, Type
 """Exceptions that a value which does not fit its field can raise inside a generated writer."""
 
 _TWO_BYTES = Struct("BB").pack
-_UUIDS_HEADS = tuple(bytes((16 * count + 1, count + 1)) for count in range(8))
+UUIDS_HEADS = tuple(bytes((16 * count + 1, count + 1)) for count in range(8))
 """The size of a tagged field that is an array of so many uuids, and its length."""
 
 _structs: dict[str, Struct] = {}
@@ -138,6 +141,27 @@ def after_strings(letters: str) -> list[Unpack]:
             return unpack(d, o)
 
         table = found = _after_strings[letters] = [first] * 128
+    return found
+
+
+_string_packers: dict[str, list[Pack]] = {}
+
+
+def string_packers(letters: str) -> list[Pack]:
+    """Return, by the byte of a compact string's length, functions that pack a string (`s`) and the fields around it.
+
+    They are made on first use; the length's byte is the value before the string.
+    """
+    found = _string_packers.get(letters)
+    if found is None:
+
+        def first(*values: Any) -> bytes:
+            n = values[len(before) - 1]
+            pack = table[n] = Struct(f"{packed(before).format}{max(n - 1, 0)}s{packed(after).format[1:]}").pack
+            return pack(*values)
+
+        before, after = letters.split("s")
+        table = found = _string_packers[letters] = [first] * 128
     return found
 
 
@@ -321,12 +345,12 @@ def no_uuid(field: str) -> WireError:
     return WireError("a uuid has 16 bytes", field=field)
 
 
-def write_uuids(values: Sequence[bytes], field: str) -> bytes:
-    """Encode the elements of a uuid array."""
-    for value in values:
-        if len(value) != 16:
-            raise no_uuid(field)
-    return b"".join(values)
+def pack_flat(packs: dict[int, Pack], values: list[Any], width: int) -> bytes:
+    """Pack structs of `width` values each, the values of all of them in one list; `packs` are functions by count."""
+    most = FLAT_COUNT_MAX * width
+    if len(values) <= most:
+        return packs[len(values) // width](*values)
+    return b"".join([pack_flat(packs, values[at : at + most], width) for at in range(0, len(values), most)])
 
 
 def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
@@ -348,27 +372,24 @@ def write_tag(tag: int, parts: list[bytes]) -> bytes:
     return b"".join((write_uvarint(tag), write_uvarint(size), value))
 
 
-def write_uuids_tag(tag: int, values: Sequence[bytes], field: str) -> bytes:
-    """Encode one tagged field that is an array of uuids; the tag has one byte."""
-    for value in values:
-        if len(value) != 16:
-            raise no_uuid(field)
-    count = len(values)
-    if count < 8:
-        return UVARINTS[tag] + _UUIDS_HEADS[count] + b"".join(values)
-    return write_tag(tag, [write_uvarint(count + 1), *values])
+def uuids_head(count: int) -> bytes:
+    """Encode the size of a tagged field that is an array of so many uuids, and its length."""
+    length = write_uvarint(count + 1)
+    return write_uvarint(16 * count + len(length)) + length
 
 
-def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:
-    """Complete a tag section that begins at `out[at]`, followed by its known tags, one part each."""
+def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]], before: bytes) -> None:
+    """Complete a tag section that begins at `out[at]`, followed by its known tags; `before` are the bytes before it."""
     known: list[tuple[int, bytes]] = []
-    for part in out[at + 1 :]:
-        tag, size, o = tag_header(part, 0)
-        known.append((tag, part[o : o + size]))
+    d, o = b"".join(out[at + 1 :]), 0
+    while o < len(d):
+        tag, size, o = tag_header(d, o)
+        known.append((tag, d[o : o + size]))
+        o += size
     both = {tag for tag, _ in known} & {tag for tag, _ in unknown}
     if both:
         raise WireError(f"tag {min(both)} is both a field's and unknown", field="unknown_tagged_fields")
-    out[at:] = [write_tags([*known, *unknown])]
+    out[at:] = [before + write_tags([*known, *unknown])]
 
 
 def _tag_of(pair: tuple[int, bytes]) -> int:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Struct
 
     Field = tuple[Any, ...]
-    Shaped = tuple[type[Struct], tuple[Field, ...], tuple[tuple[str, object], ...]]
+    Constant = tuple[str, object, bool]
+    Shaped = tuple[type[Struct], tuple[Field, ...], tuple[Constant, ...]]
 
 SHAPES_MAX = 32
 """Maximum number of shapes of one struct that get a reader, and a writer."""
@@ -67,11 +68,12 @@ class Shapes(_ByShape):
     same way, and returns the index of the first one not written.
     """
 
-    def __init__(self, decoded: type[Struct], fields: tuple[Field, ...], constants: tuple[tuple[str, object], ...]):
-        """`fields` are (name, format letter) in the order of the bytes, `constants` (name, value) the rest.
+    def __init__(self, decoded: type[Struct], fields: tuple[Field, ...], constants: tuple[Constant, ...]):
+        """`fields` are (name, format letter) in the order of the bytes, `constants` the rest.
 
         An array of values has `[]` before the letter, one of structs of fixed fields `[]` and as a third element what
-        describes the struct: its class, fields and constants.
+        describes the struct: its class, fields and constants. A constant is a name, a value, and True if a struct with
+        another value cannot be written as the others are.
         """
         super().__init__((decoded, fields, constants), _ReaderSource, _read_none)
         self.writers = _ByShape(self.shaped, _WriterSource, _write_none)
@@ -136,7 +138,7 @@ class _ReaderSource(_Source):
         self._lines.append(f"{var} = {decoded.__name__}()")
         for name, letter, *nested in fields:
             self._lines.append(f"{var}.{name} = {self._field(letter, nested, lengths)}")
-        self._lines += [f"{var}.{name} = {value!r}" for name, value in constants]
+        self._lines += [f"{var}.{name} = {value!r}" for name, value, _ in constants]
         self._lines.append(f"{var}.unknown_tagged_fields = ()")
         self._tests.append(self._value("B"))
         return var
@@ -174,12 +176,17 @@ class _WriterSource(_Source):
         var = f"e{len(self._letters)}"
         for name, letter, *nested in shaped[1]:
             if letter[0] != "[":
+                if letter == "U":
+                    self._tests.append(f"len({var}.{name}) != 16")
                 self._add(letter, f"{var}.{name}")
                 continue
             length = next(lengths)
             self._add("B", f"{length + 1}")
             elements = [self._struct(nested[0], lengths) if nested else self._value(letter[2:]) for _ in range(length)]
             self._lines.append(f"({''.join(f'{element}, ' for element in elements)}) = {var}.{name}")
+            if letter == "[]U":
+                self._tests += [f"len({element}) != 16" for element in elements]
+        self._tests += [f"{var}.{name} != {value!r}" for name, value, matters in shaped[2] if matters]
         self._tests.append(f"{var}.unknown_tagged_fields")
         self._letters += "x"
         return var

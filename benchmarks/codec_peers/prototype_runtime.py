@@ -9,6 +9,7 @@ from struct import error
 
 UNSET = ()
 UVARINTS = tuple(bytes((value,)) for value in range(128))
+UUIDS_HEADS = tuple(bytes((16 * count + 1, count + 1)) for count in range(8))
 READ_FAULTS = (error, IndexError, KeyError, ValueError)
 WRITE_FAULTS = (error, AttributeError, TypeError, ValueError)
 accelerate = None
@@ -51,7 +52,7 @@ def failed(*what):
     return ValueError(what)
 
 
-unreadable = unwritable = wrong_end = inexpressible = misplaced_tag = wrong_tag_size = failed
+unreadable = unwritable = no_uuid = wrong_end = inexpressible = misplaced_tag = wrong_tag_size = failed
 
 
 def compact_count(d, o, n, *_):
@@ -80,13 +81,13 @@ def write_tag(tag, parts):
     return bytes((tag, len(value))) + value
 
 
-def write_uuids_tag(tag, values, field):
-    return write_tag(tag, [UVARINTS[len(values) + 1], *values])
+def uuids_head(count):
+    raise failed(count)
 
 
 def write_tags(unknown):
     return write_uvarint(len(unknown)) + b"".join(write_tag(tag, [value]) for tag, value in unknown)
 
 
-def merge_tags(out, at, unknown):
+def merge_tags(out, at, unknown, before):
     raise failed(at)

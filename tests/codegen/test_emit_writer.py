@@ -87,6 +87,24 @@ class TestArrays:
         assert b"\0\0\0\0\1\3\0" in written
         assert cls.read(written, 1) == message
 
+    @pytest.mark.parametrize("count", [8, 9, 64, 65, 130])
+    def test_many_structs_of_two_fields_are_the_same_bytes_as_few(self, message_of: MessageOf, count: int) -> None:
+        epoch = {"name": "Epoch", "type": "int64", "versions": "0+"}
+        cls = message_of({"name": "All", "type": "[]Two", "fields": [ID, epoch]}, flexibleVersions="0+")
+        two = type(cls.read(b"\2" + bytes(14), 0).all[0])
+        message = cls(all=[])
+        for i in range(count):
+            message.all.append(two())
+            message.all[i].id, message.all[i].epoch, message.all[i].unknown_tagged_fields = i, -i, ()
+        few = [cls(all=message.all[start : start + 5]) for start in range(0, count, 5)]
+        head = 1 if count < 127 else 2
+        assert message.write(0)[head:-1] == b"".join(each.write(0)[1:-1] for each in few)
+        message.all[3].unknown_tagged_fields = [(3, b"")]
+        assert cls.read(message.write(0), 0) == message
+        message.all[7].epoch = 1 << 63
+        with pytest.raises(WireError):
+            message.write(0)
+
 
 class TestTags:
     def test_known_and_unknown_tags_are_ascending(self, message_of: MessageOf) -> None:

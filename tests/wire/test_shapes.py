@@ -1,13 +1,15 @@
 """Structs with arrays, read with the shape of their neighbours."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages import alter_partition_request, metadata_response
+from mockraft.wire.messages import alter_partition_request, fetch_request, metadata_response
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from mockraft.wire.shapes import RUN_MIN, SHAPE_VALUES_MAX, SHAPES_MAX, Shapes
 
@@ -16,6 +18,8 @@ VERSION = 13
 read = getattr(MetadataResponse.read, "__wrapped__", MetadataResponse.read)
 write = getattr(MetadataResponse.write, "__wrapped__", MetadataResponse.write)
 read_alteration = getattr(AlterPartitionRequest.read, "__wrapped__", AlterPartitionRequest.read)
+write_alteration = getattr(AlterPartitionRequest.write, "__wrapped__", AlterPartitionRequest.write)
+write_fetch = getattr(FetchRequest.write, "__wrapped__", FetchRequest.write)
 
 PARTITIONS = st.builds(
     lambda index, lengths, tag: MetadataResponsePartition(
@@ -119,6 +123,50 @@ def test_structs_with_arrays_of_structs_are_read_as_written(topics: list[list[tu
         ]
     )
     assert read_alteration(message.write(3), 3) == message
+
+
+def spoil_uuid(topic: FetchTopic) -> None:
+    topic.topic_id = bytes(15)
+
+
+def spoil_tags(topic: FetchTopic) -> None:
+    topic.partitions[0].replica_directory_id = b"d" * 15
+
+
+def spoil_unknown_tags(topic: FetchTopic) -> None:
+    topic.partitions[0].unknown_tagged_fields = [(0, b"known")]
+    topic.partitions[0].replica_directory_id = b"d" * 16
+
+
+@pytest.mark.parametrize("spoil", [spoil_uuid, spoil_tags, spoil_unknown_tags])
+def test_a_struct_that_cannot_be_written_is_refused_among_known_shapes(spoil: Callable[[FetchTopic], None]) -> None:
+    topics = [FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(partition=i)]) for i in range(RUN_MIN + 2)]
+    message = FetchRequest(topics=topics)
+    write_fetch(message, 17)
+    assert (1,) in fetch_request._shapes_0.writers or (1,) in fetch_request._shapes_2.writers
+    spoil(topics[9])
+    with pytest.raises(WireError):
+        write_fetch(message, 17)
+
+
+def test_fields_that_others_leave_out_are_written_among_known_shapes() -> None:
+    topics = [FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(partition=i)]) for i in range(RUN_MIN + 2)]
+    message = FetchRequest(topics=topics)
+    plain = write_fetch(message, 17)
+    topics[9].partitions[0].replica_directory_id = b"d" * 16
+    written = write_fetch(message, 17)
+    assert len(written) == len(plain) + 18
+    assert FetchRequest.read(written, 17) == message
+
+
+def test_an_absent_field_is_refused_among_known_shapes() -> None:
+    partitions = [PartitionData(partition_index=i) for i in range(RUN_MIN + 2)]
+    message = AlterPartitionRequest(topics=[TopicData(topic_id=bytes(16), partitions=partitions)])
+    write_alteration(message, 3)
+    assert (0,) in alter_partition_request._shapes_1.writers
+    partitions[9].new_isr = [1]
+    with pytest.raises(WireError, match="NewIsr"):
+        write_alteration(message, 3)
 
 
 def test_structs_read_alike_share_no_list() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_string,
@@ -16,6 +15,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 pack_h = packed("h").pack
 pack_qh = packed("qh").pack
-pack_qhB = packed("qhB").pack
 pack_qhh = packed("qhh").pack
+pack_string_BsqhB = string_packers("BsqhB")
 unpack_after_string_qhB = after_strings("qhB")
 unpack_h = packed("h").unpack_from
 unpack_qhB = packed("qhB").unpack_from
@@ -158,19 +158,14 @@ def _write_v0(m):
 def _write_v3(m):
     r = []
     b1 = m.transactional_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.group_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsqhB[k2](k2, b1, m.producer_id, m.producer_epoch, k4))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    b2 = m.group_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_qhB(m.producer_id, m.producer_epoch, n))
-    else:
-        r.append(pack_qh(m.producer_id, m.producer_epoch) + write_string_length(n, "GroupId"))
-    r.append(b2)
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_qh(m.producer_id, m.producer_epoch) + write_string_length(k4, "GroupId"))
+    r.append(b3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -40,10 +41,10 @@ pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_qh = packed("qh").pack
-pack_qhB = packed("qhB").pack
 pack_qhi = packed("qhi").pack
 pack_qho = packed("qho").pack
-pack_qhoB = packed("qhoB").pack
+pack_string_BsqhB = string_packers("BsqhB")
+pack_string_BsqhoB = string_packers("BsqhoB")
 unpack_after_string_qhB = after_strings("qhB")
 unpack_after_string_qhoB = after_strings("qhoB")
 unpack_all_i = unpackers("i")
@@ -374,36 +375,31 @@ def _write_v3(m):
     if m.transactions:
         raise inexpressible("Transactions")
     b1 = m.v3_and_below_transactional_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.v3_and_below_topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsqhB[k2](k2, b1, m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n))
     else:
-        r.append(write_string_length(n, "V3AndBelowTransactionalId"))
-    r.append(b1)
-    l2 = m.v3_and_below_topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_qhB(m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n))
-    else:
-        r.append(pack_qh(m.v3_and_below_producer_id, m.v3_and_below_producer_epoch) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "V3AndBelowTransactionalId") + b1 + pack_qh(m.v3_and_below_producer_id, m.v3_and_below_producer_epoch) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l5:
-            r.append(pack_all_i[len(l5)](*l5))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if l7:
+            r.append(pack_all_i[len(l7)](*l7))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -431,36 +427,31 @@ def _write_v4(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.transactional_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_BsqhoB[k4](k4, b3, e2.producer_id, e2.producer_epoch, e2.verify_only, n))
         else:
-            r.append(write_string_length(n, "TransactionalId"))
-        r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
-        if n < 128:
-            r.append(pack_qhoB(e2.producer_id, e2.producer_epoch, e2.verify_only, n))
-        else:
-            r.append(pack_qho(e2.producer_id, e2.producer_epoch, e2.verify_only) + write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(write_string_length(k4, "TransactionalId") + b3 + pack_qho(e2.producer_id, e2.producer_epoch, e2.verify_only) + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -17,7 +17,9 @@ from mockraft.wire.primitives import (
     inexpressible,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
+pack_all_ih = packers("ih")
+pack_all_ihx = packers("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -391,10 +395,14 @@ def _write_v0(m):
         l4 = e2.results_by_partition
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_ih(e5.partition_index, e5.partition_error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ih, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_ih(e6.partition_index, e6.partition_error_code))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -414,23 +422,27 @@ def _write_v3(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.results_by_partition
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.results_by_partition
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ih(e5.partition_index, e5.partition_error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e5.partition_index, e5.partition_error_code))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_ihx, f6, 2))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_ih(e7.partition_index, e7.partition_error_code) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e7.partition_index, e7.partition_error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -454,39 +466,43 @@ def _write_v4(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.transactional_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topic_results
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TransactionalId"))
+            r.append(write_string_length(k4, "TransactionalId"))
         r.append(b3)
-        l4 = e2.topic_results
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.results_by_partition
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.results_by_partition
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_ih(e8.partition_index, e8.partition_error_code) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e8.partition_index, e8.partition_error_code))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            f10 = _flat_0(l9) if len(l9) > 8 else ()
+            if f10:
+                r.append(pack_flat(pack_all_ihx, f10, 2))
+            else:
+                for e11 in l9:
+                    if e11.unknown_tagged_fields:
+                        r.append(pack_ih(e11.partition_index, e11.partition_error_code) + write_tags(e11.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e11.partition_index, e11.partition_error_code))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -498,6 +514,15 @@ def _write_v4(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.partition_error_code)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}

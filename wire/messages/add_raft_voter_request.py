@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_iiU = packed("iiU").pack
-pack_iiUB = packed("iiUB").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_BsHx = string_packers("BsHx")
+pack_string_BsiiUB = string_packers("BsiiUB")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_iiUB = packed("iiUB").unpack_from
@@ -236,43 +237,33 @@ def _write_v0(m):
         raise inexpressible("AckWhenCommitted")
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
+        k2 = len(b1) + 1
     if len(m.voter_directory_id) != 16:
         raise no_uuid("VoterDirectoryId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iiUB(m.timeout_ms, m.voter_id, m.voter_directory_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiiUB[k2](k2, b1, m.timeout_ms, m.voter_id, m.voter_directory_id, n))
     else:
-        r.append(pack_iiU(m.timeout_ms, m.voter_id, m.voter_directory_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_iiU(m.timeout_ms, m.voter_id, m.voter_directory_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_H(e3.port) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_H(e4.port) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hx(e3.port))
+            r.append(pack_string_BsHx[k8](k8, b7, e4.port))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -284,43 +275,33 @@ def _write_v1(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
+        k2 = len(b1) + 1
     if len(m.voter_directory_id) != 16:
         raise no_uuid("VoterDirectoryId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iiUB(m.timeout_ms, m.voter_id, m.voter_directory_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiiUB[k2](k2, b1, m.timeout_ms, m.voter_id, m.voter_directory_id, n))
     else:
-        r.append(pack_iiU(m.timeout_ms, m.voter_id, m.voter_directory_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_iiU(m.timeout_ms, m.voter_id, m.voter_directory_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_H(e3.port) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_H(e4.port) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hx(e3.port))
+            r.append(pack_string_BsHx[k8](k8, b7, e4.port))
     if m.unknown_tagged_fields:
         r.append(pack_o(m.ack_when_committed) + write_tags(m.unknown_tagged_fields))
     else:

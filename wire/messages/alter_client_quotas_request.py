@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 
 pack_do = packed("do").pack
-pack_dox = packed("dox").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_Bsdox = string_packers("Bsdox")
 unpack_after_string_doB = after_strings("doB")
 unpack_do = packed("do").unpack_from
 unpack_doB = packed("doB").unpack_from
@@ -382,46 +383,41 @@ def _write_v1(m):
             r.append(write_uvarint(n))
         for e4 in l3:
             b5 = e4.entity_type.encode()
-            n = len(b5) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+            b7 = e4.entity_name
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                r.append(write_string_length(n, "EntityType"))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            if k6 < 128:
+                r.append(UVARINTS[k6])
+            else:
+                r.append(write_string_length(k6, "EntityType"))
             r.append(b5)
-            b6 = e4.entity_name
-            if b6 is None:
-                n = 0
-                b6 = b""
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "EntityName"))
-            r.append(b6)
+                r.append(write_string_length(k8, "EntityName"))
+            r.append(b7)
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l7 = e2.ops
-        n = len(l7) + 1
+        l9 = e2.ops
+        n = len(l9) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.key.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e10 in l9:
+            b11 = e10.key.encode()
+            k12 = len(b11) + 1
+            if e10.unknown_tagged_fields or k12 > 127:
+                r.append(write_string_length(k12, "Key") + b11 + pack_do(e10.value, e10.remove) + write_tags(e10.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Key"))
-            r.append(b9)
-            if e8.unknown_tagged_fields:
-                r.append(pack_do(e8.value, e8.remove) + write_tags(e8.unknown_tagged_fields))
-            else:
-                r.append(pack_dox(e8.value, e8.remove))
+                r.append(pack_string_Bsdox[k12](k12, b11, e10.value, e10.remove))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

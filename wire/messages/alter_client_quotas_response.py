@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+pack_string_hBsB = string_packers("hBsB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -314,44 +315,39 @@ def _write_v1(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        l5 = e2.entity
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        l4 = e2.entity
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.entity_type.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.entity_type.encode()
+            k8 = len(b7) + 1
+            b9 = e6.entity_name
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                r.append(write_string_length(n, "EntityType"))
-            r.append(b6)
-            b7 = e5.entity_name
-            if b7 is None:
-                n = 0
-                b7 = b""
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "EntityName"))
+                r.append(write_string_length(k8, "EntityType"))
             r.append(b7)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if k10 < 128:
+                r.append(UVARINTS[k10])
+            else:
+                r.append(write_string_length(k10, "EntityName"))
+            r.append(b9)
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+pack_string_hBsbB = string_packers("hBsbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -238,23 +238,18 @@ def _write_v2(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.resource_name.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsbB[k4](e2.error_code, k4, b3, e2.resource_type, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.resource_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type, n))
-        else:
-            r.append(pack_b(e2.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b4)
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + pack_b(e2.resource_type) + write_string_length(k6, "ResourceName"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -291,33 +291,33 @@ def _write_v0(m):
         r.append(pack_i(m.timeout_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.replicas
-            if l6 is None:
+        for e6 in l5:
+            l7 = e6.replicas
+            if l7 is None:
                 n = 0
-                l6 = ()
+                l7 = ()
             else:
-                n = len(l6) + 1
+                n = len(l7) + 1
             if n < 128:
-                r.append(pack_iB(e5.partition_index, n))
+                r.append(pack_iB(e6.partition_index, n))
             else:
-                r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_i(e6.partition_index) + write_uvarint(n))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -341,33 +341,33 @@ def _write_v1(m):
         r.append(pack_io(m.timeout_ms, m.allow_replication_factor_change) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.replicas
-            if l6 is None:
+        for e6 in l5:
+            l7 = e6.replicas
+            if l7 is None:
                 n = 0
-                l6 = ()
+                l7 = ()
             else:
-                n = len(l6) + 1
+                n = len(l7) + 1
             if n < 128:
-                r.append(pack_iB(e5.partition_index, n))
+                r.append(pack_iB(e6.partition_index, n))
             else:
-                r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_i(e6.partition_index) + write_uvarint(n))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ioh = packed("ioh").pack
-pack_iohB = packed("iohB").pack
+pack_string_ihBsB = string_packers("ihBsB")
+pack_string_ihBsx = string_packers("ihBsx")
+pack_string_iohBsB = string_packers("iohBsB")
 unpack_ihB = packed("ihB").unpack_from
 unpack_iohB = packed("iohB").unpack_from
 
@@ -283,55 +285,45 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.error_message
-            if b7 is None:
-                n = 0
-                b7 = b""
+        for e8 in l7:
+            b9 = e8.error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_ihB(e6.partition_index, e6.error_code, n))
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if e8.unknown_tagged_fields or k10 > 127:
+                r.append(pack_ih(e8.partition_index, e8.error_code) + write_string_length(k10, "ErrorMessage") + b9 + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b7)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_string_ihBsx[k10](e8.partition_index, e8.error_code, k10, b9))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -345,55 +337,45 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_iohB(m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_iohBsB[k2](m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ioh(m.throttle_time_ms, m.allow_replication_factor_change, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_ioh(m.throttle_time_ms, m.allow_replication_factor_change, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.error_message
-            if b7 is None:
-                n = 0
-                b7 = b""
+        for e8 in l7:
+            b9 = e8.error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_ihB(e6.partition_index, e6.error_code, n))
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if e8.unknown_tagged_fields or k10 > 127:
+                r.append(pack_ih(e8.partition_index, e8.error_code) + write_string_length(k10, "ErrorMessage") + b9 + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b7)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_string_ihBsx[k10](e8.partition_index, e8.error_code, k10, b9))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

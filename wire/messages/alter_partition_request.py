@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     inexpressible,
     no_uuid,
+    pack_flat,
     packed,
     packers,
     read_tags,
@@ -36,6 +37,7 @@ iterate_iqB = packed("iqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = packers("i")
+pack_all_iqx = packers("iqx")
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
 pack_ii = packed("ii").pack
@@ -342,21 +344,27 @@ def _write_v2(m):
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
+        i5 = 0
+        while i5 < len(l3):
+            i5 = _shapes_0.writers.last(l3, i5, r)
+            if i5 == len(l3): break
+            e4 = l3[i5]
+            i5 += 1
             if e4.new_isr_with_epochs:
                 raise inexpressible("NewIsrWithEpochs")
-            l5 = e4.new_isr
-            n = len(l5) + 1
+            l6 = e4.new_isr
+            n = len(l6) + 1
             if n < 128:
                 r.append(pack_iiB(e4.partition_index, e4.leader_epoch, n))
             else:
                 r.append(pack_ii(e4.partition_index, e4.leader_epoch) + write_uvarint(n))
-            if l5:
-                r.append(pack_all_i[len(l5)](*l5))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(pack_bix(e4.leader_recovery_state, e4.partition_epoch))
+            _shapes_0.writers.meet((len(e4.new_isr),), len(l3) - i5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -385,24 +393,34 @@ def _write_v3(m):
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
+        i5 = 0
+        while i5 < len(l3):
+            i5 = _shapes_1.writers.last(l3, i5, r)
+            if i5 == len(l3): break
+            e4 = l3[i5]
+            i5 += 1
             if e4.new_isr:
                 raise inexpressible("NewIsr")
-            l5 = e4.new_isr_with_epochs
-            n = len(l5) + 1
+            l6 = e4.new_isr_with_epochs
+            n = len(l6) + 1
             if n < 128:
                 r.append(pack_iiB(e4.partition_index, e4.leader_epoch, n))
             else:
                 r.append(pack_ii(e4.partition_index, e4.leader_epoch) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iq(e6.broker_id, e6.broker_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e6.broker_id, e6.broker_epoch))
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_iqx, f7, 2))
+            else:
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_iq(e8.broker_id, e8.broker_epoch) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqx(e8.broker_id, e8.broker_epoch))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(pack_bix(e4.leader_recovery_state, e4.partition_epoch))
+            _shapes_1.writers.meet((len(e4.new_isr_with_epochs),), len(l3) - i5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -414,8 +432,17 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr_with_epochs", []),))
-_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr_with_epochs", "[]", (_BrokerState, (("broker_id", "i"), ("broker_epoch", "q"),), ())), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr", []),))
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.broker_id)
+        f.append(e.broker_epoch)
+    return f
+
+
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr_with_epochs", [], True),))
+_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_epoch", "i"), ("new_isr_with_epochs", "[]", (_BrokerState, (("broker_id", "i"), ("broker_epoch", "q"),), ())), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), (("new_isr", [], True),))
 _READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[AlterPartitionRequest], bytes]] = {2: _write_v2, 3: _write_v3}
 

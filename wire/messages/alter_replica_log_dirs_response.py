@@ -16,7 +16,9 @@ from mockraft.wire.primitives import (
     compact_string,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
+pack_all_ih = packers("ih")
+pack_all_ihx = packers("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -268,10 +272,14 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ih, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_ih(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -289,23 +297,27 @@ def _write_v2(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicName"))
+            r.append(write_string_length(k4, "TopicName"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e5.partition_index, e5.error_code))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_ihx, f6, 2))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e7.partition_index, e7.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -315,6 +327,15 @@ def _write_v2(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.error_code)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2}

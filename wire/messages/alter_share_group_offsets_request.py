@@ -13,7 +13,9 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 
 iterate_iqB = packed("iqB").iter_unpack
+pack_all_iqx = packers("iqx")
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
 unpack_iqB = packed("iqB").unpack_from
@@ -197,39 +200,43 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if e6.unknown_tagged_fields:
-                r.append(pack_iq(e6.partition_index, e6.start_offset) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(pack_iqx(e6.partition_index, e6.start_offset))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        f8 = _flat_0(l7) if len(l7) > 8 else ()
+        if f8:
+            r.append(pack_flat(pack_all_iqx, f8, 2))
+        else:
+            for e9 in l7:
+                if e9.unknown_tagged_fields:
+                    r.append(pack_iq(e9.partition_index, e9.start_offset) + write_tags(e9.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e9.partition_index, e9.start_offset))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -237,6 +244,15 @@ def _write_v0(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.start_offset)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -19,6 +18,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_BsUB = string_packers("BsUB")
+pack_string_ihBsB = string_packers("ihBsB")
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_UB = after_strings("UB")
 unpack_ihB = packed("ihB").unpack_from
@@ -214,57 +215,42 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        if len(e3.topic_id) != 16:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l5 = e3.partitions
-        n = len(l5) + 1
-        if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if n < 128 and k6 < 128:
+            r.append(pack_string_BsUB[k6](k6, b5, e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.error_message
-            if b7 is None:
-                n = 0
-                b7 = b""
+            r.append(write_string_length(k6, "TopicName") + b5 + pack_U(e4.topic_id) + write_uvarint(n))
+        for e8 in l7:
+            b9 = e8.error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_ihB(e6.partition_index, e6.error_code, n))
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if e8.unknown_tagged_fields or k10 > 127:
+                r.append(pack_ih(e8.partition_index, e8.error_code) + write_string_length(k10, "ErrorMessage") + b9 + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b7)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_string_ihBsx[k10](e8.partition_index, e8.error_code, k10, b9))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

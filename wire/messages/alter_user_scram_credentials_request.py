@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 
+pack_BB = packed("BB").pack
 pack_b = packed("b").pack
 pack_bi = packed("bi").pack
-pack_biB = packed("biB").pack
-pack_bx = packed("bx").pack
+pack_string_BsbiB = string_packers("BsbiB")
+pack_string_Bsbx = string_packers("Bsbx")
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_biB = after_strings("biB")
 unpack_bB = packed("bB").unpack_from
@@ -226,46 +228,38 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "Name") + b3 + pack_b(e2.mechanism) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(pack_b(e2.mechanism) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_bx(e2.mechanism))
-    l4 = m.upsertions
-    n = len(l4) + 1
+            r.append(pack_string_Bsbx[k4](k4, b3, e2.mechanism))
+    l5 = m.upsertions
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.name.encode()
-        n = len(b6) + 1
+    for e6 in l5:
+        b7 = e6.name.encode()
+        k8 = len(b7) + 1
+        b9 = e6.salt
+        n = len(b9) + 1
+        if n < 128 and k8 < 128:
+            r.append(pack_string_BsbiB[k8](k8, b7, e6.mechanism, e6.iterations, n))
+        else:
+            r.append(write_string_length(k8, "Name") + b7 + pack_bi(e6.mechanism, e6.iterations) + write_uvarint(n))
+        r.append(b9)
+        b10 = e6.salted_password
+        n = len(b10) + 1
         if n < 128:
             r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b6)
-        b7 = e5.salt
-        n = len(b7) + 1
-        if n < 128:
-            r.append(pack_biB(e5.mechanism, e5.iterations, n))
-        else:
-            r.append(pack_bi(e5.mechanism, e5.iterations) + write_uvarint(n))
-        r.append(b7)
-        b8 = e5.salted_password
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b8)
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+        r.append(b10)
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
 pack_i = packed("i").pack
-pack_ix = packed("ix").pack
+pack_string_Bsix = string_packers("Bsix")
 unpack_iB = packed("iB").unpack_from
 
 
@@ -167,19 +168,19 @@ def _write_v0(m):
 def _write_v3(m):
     r = []
     b1 = m.client_software_name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.client_software_version.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "ClientSoftwareName"))
+        r.append(write_string_length(k2, "ClientSoftwareName"))
     r.append(b1)
-    b2 = m.client_software_version.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    if k4 < 128:
+        r.append(UVARINTS[k4])
     else:
-        r.append(write_string_length(n, "ClientSoftwareVersion"))
-    r.append(b2)
+        r.append(write_string_length(k4, "ClientSoftwareVersion"))
+    r.append(b3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -190,35 +191,30 @@ def _write_v3(m):
 def _write_v5(m):
     r = []
     b1 = m.client_software_name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.client_software_version.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "ClientSoftwareName"))
+        r.append(write_string_length(k2, "ClientSoftwareName"))
     r.append(b1)
-    b2 = m.client_software_version.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.cluster_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "ClientSoftwareVersion"))
-    r.append(b2)
-    b3 = m.cluster_id
-    if b3 is None:
-        n = 0
-        b3 = b""
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k4 < 128:
+        r.append(UVARINTS[k4])
     else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
+        r.append(write_string_length(k4, "ClientSoftwareVersion"))
     r.append(b3)
-    if m.unknown_tagged_fields:
-        r.append(pack_i(m.node_id) + write_tags(m.unknown_tagged_fields))
+    if m.unknown_tagged_fields or k6 > 127:
+        r.append(write_string_length(k6, "ClusterId") + b5 + pack_i(m.node_id) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_ix(m.node_id))
+        r.append(pack_string_Bsix[k6](k6, b5, m.node_id))
     return b"".join(r)
 
 

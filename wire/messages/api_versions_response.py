@@ -18,8 +18,11 @@ from mockraft.wire.primitives import (
     merge_tags,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -39,15 +42,18 @@ iterate_hhh = packed("hhh").iter_unpack
 iterate_hhhB = packed("hhhB").iter_unpack
 pack_BBo = packed("BBo").pack
 pack_BBq = packed("BBq").pack
+pack_all_hhh = packers("hhh")
+pack_all_hhhx = packers("hhhx")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_hhh = packed("hhh").pack
 pack_hhhx = packed("hhhx").pack
-pack_hhx = packed("hhx").pack
 pack_hi = packed("hi").pack
 pack_i = packed("i").pack
+pack_iB = packed("iB").pack
 pack_ix = packed("ix").pack
+pack_string_Bshhx = string_packers("Bshhx")
 unpack_after_string_hhB = after_strings("hhB")
 unpack_hB = packed("hB").unpack_from
 unpack_hhB = packed("hhB").unpack_from
@@ -402,10 +408,14 @@ def _write_v0(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    for e2 in l1:
-        if e2.unknown_tagged_fields:
-            raise no_tags()
-        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    f2 = _flat_0(l1) if len(l1) > 8 else ()
+    if f2:
+        r.append(pack_flat(pack_all_hhh, f2, 3))
+    else:
+        for e3 in l1:
+            if e3.unknown_tagged_fields:
+                raise no_tags()
+            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
     if m.unknown_tagged_fields:
         raise no_tags()
     return b"".join(r)
@@ -416,10 +426,14 @@ def _write_v1(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    for e2 in l1:
-        if e2.unknown_tagged_fields:
-            raise no_tags()
-        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    f2 = _flat_0(l1) if len(l1) > 8 else ()
+    if f2:
+        r.append(pack_flat(pack_all_hhh, f2, 3))
+    else:
+        for e3 in l1:
+            if e3.unknown_tagged_fields:
+                raise no_tags()
+            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
     if m.unknown_tagged_fields:
         raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
@@ -434,68 +448,76 @@ def _write_v3(m):
         r.append(pack_hB(m.error_code, n))
     else:
         r.append(pack_h(m.error_code) + write_uvarint(n))
-    for e2 in l1:
-        if e2.unknown_tagged_fields:
-            r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hhhx(e2.api_key, e2.min_version, e2.max_version))
-    if m.supported_features or m.finalized_features_epoch != -1 or m.finalized_features or m.zk_migration_ready or m.unknown_tagged_fields:
-        r.append(pack_i(m.throttle_time_ms))
-        a3 = len(r)
-        r.append(b"\0")
-        if m.supported_features:
-            r4 = []
-            l5 = m.supported_features
-            n = len(l5) + 1
-            if n < 128:
-                r4.append(UVARINTS[n])
+    f2 = _flat_0(l1) if len(l1) > 8 else ()
+    if f2:
+        r.append(pack_flat(pack_all_hhhx, f2, 3))
+    else:
+        for e3 in l1:
+            if e3.unknown_tagged_fields:
+                r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version) + write_tags(e3.unknown_tagged_fields))
             else:
-                r4.append(write_uvarint(n))
-            for e6 in l5:
-                b7 = e6.name.encode()
-                n = len(b7) + 1
-                if n < 128:
-                    r4.append(UVARINTS[n])
+                r.append(pack_hhhx(e3.api_key, e3.min_version, e3.max_version))
+    if m.supported_features or m.finalized_features_epoch != -1 or m.finalized_features or m.zk_migration_ready or m.unknown_tagged_fields:
+        a4 = len(r)
+        r.append(b"")
+        t5 = 0
+        if m.supported_features:
+            t5 += 1
+            r6 = []
+            l7 = m.supported_features
+            n = len(l7) + 1
+            if n < 128:
+                r6.append(UVARINTS[n])
+            else:
+                r6.append(write_uvarint(n))
+            for e8 in l7:
+                b9 = e8.name.encode()
+                k10 = len(b9) + 1
+                if e8.unknown_tagged_fields or k10 > 127:
+                    r6.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_version, e8.max_version) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r4.append(write_string_length(n, "Name"))
-                r4.append(b7)
-                if e6.unknown_tagged_fields:
-                    r4.append(pack_hh(e6.min_version, e6.max_version) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r4.append(pack_hhx(e6.min_version, e6.max_version))
-            r.append(write_tag(0, r4))
+                    r6.append(pack_string_Bshhx[k10](k10, b9, e8.min_version, e8.max_version))
+            r.append(write_tag(0, r6))
         if m.finalized_features_epoch != -1:
+            t5 += 1
             r.append(pack_BBq(1, 8, m.finalized_features_epoch))
         if m.finalized_features:
-            r8 = []
-            l9 = m.finalized_features
-            n = len(l9) + 1
+            t5 += 1
+            r11 = []
+            l12 = m.finalized_features
+            n = len(l12) + 1
             if n < 128:
-                r8.append(UVARINTS[n])
+                r11.append(UVARINTS[n])
             else:
-                r8.append(write_uvarint(n))
-            for e10 in l9:
-                b11 = e10.name.encode()
-                n = len(b11) + 1
-                if n < 128:
-                    r8.append(UVARINTS[n])
+                r11.append(write_uvarint(n))
+            for e13 in l12:
+                b14 = e13.name.encode()
+                k15 = len(b14) + 1
+                if e13.unknown_tagged_fields or k15 > 127:
+                    r11.append(write_string_length(k15, "Name") + b14 + pack_hh(e13.max_version_level, e13.min_version_level) + write_tags(e13.unknown_tagged_fields))
                 else:
-                    r8.append(write_string_length(n, "Name"))
-                r8.append(b11)
-                if e10.unknown_tagged_fields:
-                    r8.append(pack_hh(e10.max_version_level, e10.min_version_level) + write_tags(e10.unknown_tagged_fields))
-                else:
-                    r8.append(pack_hhx(e10.max_version_level, e10.min_version_level))
-            r.append(write_tag(2, r8))
+                    r11.append(pack_string_Bshhx[k15](k15, b14, e13.max_version_level, e13.min_version_level))
+            r.append(write_tag(2, r11))
         if m.zk_migration_ready:
+            t5 += 1
             r.append(pack_BBo(3, 1, m.zk_migration_ready))
         if m.unknown_tagged_fields:
-            merge_tags(r, a3, m.unknown_tagged_fields)
+            merge_tags(r, a4, m.unknown_tagged_fields, pack_i(m.throttle_time_ms))
         else:
-            r[a3] = UVARINTS[len(r) - a3 - 1]
+            r[a4] = pack_iB(m.throttle_time_ms, t5)
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.api_key)
+        f.append(e.min_version)
+        f.append(e.max_version)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3, 5: _read_v3}

@@ -251,28 +251,34 @@ def _write_v0(m):
             r.append(pack_UB(e2.id, n))
         else:
             r.append(pack_U(e2.id) + write_uvarint(n))
-        for e4 in l3:
+        i5 = 0
+        while i5 < len(l3):
+            i5 = _shapes_0.writers.last(l3, i5, r)
+            if i5 == len(l3): break
+            e4 = l3[i5]
+            i5 += 1
             if len(e4.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l5 = e4.partitions
-            n = len(l5) + 1
+            l6 = e4.partitions
+            n = len(l6) + 1
             if n < 128:
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
-            if len(f6) == len(l5):
-                r.append(pack_all_ix[len(f6)](*f6))
+            f7 = [e.partition_index for e in l6 if not e.unknown_tagged_fields]
+            if len(f7) == len(l6):
+                r.append(pack_all_ix[len(f7)](*f7))
             else:
-                for e7 in l5:
-                    if e7.unknown_tagged_fields:
-                        r.append(pack_i(e7.partition_index) + write_tags(e7.unknown_tagged_fields))
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_i(e8.partition_index) + write_tags(e8.unknown_tagged_fields))
                     else:
-                        r.append(pack_ix(e7.partition_index))
+                        r.append(pack_ix(e8.partition_index))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e4.partitions),), len(l3) - i5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -13,7 +13,9 @@ from mockraft.wire.primitives import (
     ZERO_UUID,
     compact_count,
     no_uuid,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_tags,
     write_uvarint,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_all_ihx = packers("ihx")
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihx = packed("ihx").pack
@@ -247,24 +250,34 @@ def _write_v0(m):
             r.append(pack_UB(e2.id, n))
         else:
             r.append(pack_U(e2.id) + write_uvarint(n))
-        for e4 in l3:
+        i5 = 0
+        while i5 < len(l3):
+            i5 = _shapes_0.writers.last(l3, i5, r)
+            if i5 == len(l3): break
+            e4 = l3[i5]
+            i5 += 1
             if len(e4.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l5 = e4.partitions
-            n = len(l5) + 1
+            l6 = e4.partitions
+            n = len(l6) + 1
             if n < 128:
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e6.partition_index, e6.error_code))
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_ihx, f7, 2))
+            else:
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_ih(e8.partition_index, e8.error_code) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e8.partition_index, e8.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e4.partitions),), len(l3) - i5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -274,6 +287,15 @@ def _write_v0(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.error_code)
+    return f
 
 
 _shapes_0 = Shapes(_TopicData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition_index", "i"), ("error_code", "h"),), ())),), ())

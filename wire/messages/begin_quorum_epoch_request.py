@@ -20,8 +20,11 @@ from mockraft.wire.primitives import (
     no_uuid,
     null_field,
     nullable_compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -38,13 +41,14 @@ if TYPE_CHECKING:
 iterate_iUiiB = packed("iUiiB").iter_unpack
 iterate_iii = packed("iii").iter_unpack
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
+pack_all_iii = packers("iii")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_iUii = packed("iUii").pack
 pack_iUiix = packed("iUiix").pack
 pack_iii = packed("iii").pack
+pack_string_BsHx = string_packers("BsHx")
+pack_string_BsiB = string_packers("BsiB")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_h = packed("h").unpack_from
@@ -368,10 +372,14 @@ def _write_v0(m):
         l5 = e3.partitions
         n = len(l5)
         r.append(pack_i(n))
-        for e6 in l5:
-            if e6.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iii(e6.partition_index, e6.leader_id, e6.leader_epoch))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_iii, f6, 3))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iii(e7.partition_index, e7.leader_id, e7.leader_epoch))
         if e3.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -383,77 +391,77 @@ def _write_v1(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.voter_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iB(m.voter_id, n))
-    else:
-        r.append(pack_i(m.voter_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_i(m.voter_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if len(e6.voter_directory_id) != 16:
+        for e8 in l7:
+            if len(e8.voter_directory_id) != 16:
                 raise no_uuid("VoterDirectoryId")
-            if e6.unknown_tagged_fields:
-                r.append(pack_iUii(e6.partition_index, e6.voter_directory_id, e6.leader_id, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
+            if e8.unknown_tagged_fields:
+                r.append(pack_iUii(e8.partition_index, e8.voter_directory_id, e8.leader_id, e8.leader_epoch) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_iUiix(e6.partition_index, e6.voter_directory_id, e6.leader_id, e6.leader_epoch))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_iUiix(e8.partition_index, e8.voter_directory_id, e8.leader_id, e8.leader_epoch))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l7 = m.leader_endpoints
-    n = len(l7) + 1
+    l9 = m.leader_endpoints
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e8 in l7:
-        b9 = e8.name.encode()
-        n = len(b9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        b13 = e10.host.encode()
+        k14 = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b9)
-        b10 = e8.host.encode()
-        n = len(b10) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            r.append(write_string_length(k12, "Name"))
+        r.append(b11)
+        if e10.unknown_tagged_fields or k14 > 127:
+            r.append(write_string_length(k14, "Host") + b13 + pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b10)
-        if e8.unknown_tagged_fields:
-            r.append(pack_H(e8.port) + write_tags(e8.unknown_tagged_fields))
-        else:
-            r.append(pack_Hx(e8.port))
+            r.append(pack_string_BsHx[k14](k14, b13, e10.port))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.leader_id)
+        f.append(e.leader_epoch)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}

@@ -9,20 +9,21 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
+    UUIDS_HEADS,
     WRITE_FAULTS,
     compact_count,
     inexpressible,
     merge_tags,
     misplaced_tag,
+    no_uuid,
     nullable_compact_count,
     packed,
     short_arrays,
     tag_count,
     tag_header,
     unpackers,
+    uuids_head,
     write_tags,
-    write_uuids_tag,
     wrong_end,
     wrong_tag_size,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 pack_iqqoo = packed("iqqoo").pack
+pack_iqqooB = packed("iqqooB").pack
 pack_iqqoox = packed("iqqoox").pack
 unpack_all_U = unpackers("U")
 unpack_iqqooB = packed("iqqooB").unpack_from
@@ -264,30 +266,54 @@ def _write_v1(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.offline_log_dirs or m.unknown_tagged_fields):
         return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
-    a1 = 1
-    r = [pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.offline_log_dirs:
-        r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
+        t1 += 1
+        l2 = m.offline_log_dirs
+        n = len(l2)
+        r.append(b"\x00")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l2:
+            if len(u) != 16:
+                raise no_uuid("OfflineLogDirs")
+        r += l2
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqqooB(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down, t1)
     return b"".join(r)
 
 
 def _write_v2(m):
     if not (m.offline_log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
         return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
-    a1 = 1
-    r = [pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.offline_log_dirs:
-        r.append(write_uuids_tag(0, m.offline_log_dirs, "OfflineLogDirs"))
+        t1 += 1
+        l2 = m.offline_log_dirs
+        n = len(l2)
+        r.append(b"\x00")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l2:
+            if len(u) != 16:
+                raise no_uuid("OfflineLogDirs")
+        r += l2
     if m.cordoned_log_dirs is not None:
-        r.append(write_uuids_tag(1, m.cordoned_log_dirs, "CordonedLogDirs"))
+        t1 += 1
+        l3 = m.cordoned_log_dirs
+        n = len(l3)
+        r.append(b"\x01")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l3:
+            if len(u) != 16:
+                raise no_uuid("CordonedLogDirs")
+        r += l3
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqqooB(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down, t1)
     return b"".join(r)
 
 

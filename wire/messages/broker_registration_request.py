@@ -21,10 +21,10 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
-    write_uuids,
     write_uvarint,
     wrong_end,
 )
@@ -37,18 +37,17 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
 pack_Hh = packed("Hh").pack
-pack_Hhx = packed("Hhx").pack
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_hh = packed("hh").pack
-pack_hhx = packed("hhx").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_o = packed("o").pack
-pack_oB = packed("oB").pack
-pack_ox = packed("ox").pack
 pack_q = packed("q").pack
 pack_qx = packed("qx").pack
+pack_string_BsHhx = string_packers("BsHhx")
+pack_string_Bshhx = string_packers("Bshhx")
+pack_string_BsoB = string_packers("BsoB")
+pack_string_Bsox = string_packers("Bsox")
+pack_string_iBsUB = string_packers("iBsUB")
 unpack_HhB = packed("HhB").unpack_from
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_HhB = after_strings("HhB")
@@ -551,69 +550,54 @@ def _write_v0(m):
     if m.is_migrating_zk_broker:
         raise inexpressible("IsMigratingZkBroker")
     b1 = m.cluster_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_iB(m.broker_id, n))
-    else:
-        r.append(pack_i(m.broker_id) + write_string_length(n, "ClusterId"))
-    r.append(b1)
+    k2 = len(b1) + 1
     if len(m.incarnation_id) != 16:
         raise no_uuid("IncarnationId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_UB(m.incarnation_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_iBsUB[k2](m.broker_id, k2, b1, m.incarnation_id, n))
     else:
-        r.append(pack_U(m.incarnation_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_i(m.broker_id) + write_string_length(k2, "ClusterId") + b1 + pack_U(m.incarnation_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_Hh(e3.port, e3.security_protocol) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_Hh(e4.port, e4.security_protocol) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hhx(e3.port, e3.security_protocol))
-    l6 = m.features
-    n = len(l6) + 1
+            r.append(pack_string_BsHhx[k8](k8, b7, e4.port, e4.security_protocol))
+    l9 = m.features
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if e10.unknown_tagged_fields or k12 > 127:
+            r.append(write_string_length(k12, "Name") + b11 + pack_hh(e10.min_supported_version, e10.max_supported_version) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b8)
-        if e7.unknown_tagged_fields:
-            r.append(pack_hh(e7.min_supported_version, e7.max_supported_version) + write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e7.min_supported_version, e7.max_supported_version))
-    b9 = m.rack
-    if b9 is None:
-        n = 0
-        b9 = b""
+            r.append(pack_string_Bshhx[k12](k12, b11, e10.min_supported_version, e10.max_supported_version))
+    b13 = m.rack
+    if b13 is None:
+        k14 = 0
+        b13 = b""
     else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    if k14 < 128:
+        r.append(UVARINTS[k14])
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b9)
+        r.append(write_string_length(k14, "Rack"))
+    r.append(b13)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -624,149 +608,112 @@ def _write_v0(m):
 def _write_v1(m):
     r = []
     b1 = m.cluster_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_iB(m.broker_id, n))
-    else:
-        r.append(pack_i(m.broker_id) + write_string_length(n, "ClusterId"))
-    r.append(b1)
+    k2 = len(b1) + 1
     if len(m.incarnation_id) != 16:
         raise no_uuid("IncarnationId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_UB(m.incarnation_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_iBsUB[k2](m.broker_id, k2, b1, m.incarnation_id, n))
     else:
-        r.append(pack_U(m.incarnation_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_i(m.broker_id) + write_string_length(k2, "ClusterId") + b1 + pack_U(m.incarnation_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_Hh(e3.port, e3.security_protocol) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_Hh(e4.port, e4.security_protocol) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hhx(e3.port, e3.security_protocol))
-    l6 = m.features
-    n = len(l6) + 1
+            r.append(pack_string_BsHhx[k8](k8, b7, e4.port, e4.security_protocol))
+    l9 = m.features
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if e10.unknown_tagged_fields or k12 > 127:
+            r.append(write_string_length(k12, "Name") + b11 + pack_hh(e10.min_supported_version, e10.max_supported_version) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b8)
-        if e7.unknown_tagged_fields:
-            r.append(pack_hh(e7.min_supported_version, e7.max_supported_version) + write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e7.min_supported_version, e7.max_supported_version))
-    b9 = m.rack
-    if b9 is None:
-        n = 0
-        b9 = b""
+            r.append(pack_string_Bshhx[k12](k12, b11, e10.min_supported_version, e10.max_supported_version))
+    b13 = m.rack
+    if b13 is None:
+        k14 = 0
+        b13 = b""
     else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    if m.unknown_tagged_fields or k14 > 127:
+        r.append(write_string_length(k14, "Rack") + b13 + pack_o(m.is_migrating_zk_broker) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b9)
-    if m.unknown_tagged_fields:
-        r.append(pack_o(m.is_migrating_zk_broker) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ox(m.is_migrating_zk_broker))
+        r.append(pack_string_Bsox[k14](k14, b13, m.is_migrating_zk_broker))
     return b"".join(r)
 
 
 def _write_v2(m):
     r = []
     b1 = m.cluster_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_iB(m.broker_id, n))
-    else:
-        r.append(pack_i(m.broker_id) + write_string_length(n, "ClusterId"))
-    r.append(b1)
+    k2 = len(b1) + 1
     if len(m.incarnation_id) != 16:
         raise no_uuid("IncarnationId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_UB(m.incarnation_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_iBsUB[k2](m.broker_id, k2, b1, m.incarnation_id, n))
     else:
-        r.append(pack_U(m.incarnation_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_i(m.broker_id) + write_string_length(k2, "ClusterId") + b1 + pack_U(m.incarnation_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_Hh(e3.port, e3.security_protocol) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_Hh(e4.port, e4.security_protocol) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hhx(e3.port, e3.security_protocol))
-    l6 = m.features
-    n = len(l6) + 1
+            r.append(pack_string_BsHhx[k8](k8, b7, e4.port, e4.security_protocol))
+    l9 = m.features
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if e10.unknown_tagged_fields or k12 > 127:
+            r.append(write_string_length(k12, "Name") + b11 + pack_hh(e10.min_supported_version, e10.max_supported_version) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b8)
-        if e7.unknown_tagged_fields:
-            r.append(pack_hh(e7.min_supported_version, e7.max_supported_version) + write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e7.min_supported_version, e7.max_supported_version))
-    b9 = m.rack
-    if b9 is None:
-        n = 0
-        b9 = b""
+            r.append(pack_string_Bshhx[k12](k12, b11, e10.min_supported_version, e10.max_supported_version))
+    b13 = m.rack
+    if b13 is None:
+        k14 = 0
+        b13 = b""
     else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    l15 = m.log_dirs
+    n = len(l15) + 1
+    if n < 128 and k14 < 128:
+        r.append(pack_string_BsoB[k14](k14, b13, m.is_migrating_zk_broker, n))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b9)
-    l10 = m.log_dirs
-    n = len(l10) + 1
-    if n < 128:
-        r.append(pack_oB(m.is_migrating_zk_broker, n))
-    else:
-        r.append(pack_o(m.is_migrating_zk_broker) + write_uvarint(n))
-    r.append(write_uuids(l10, "LogDirs"))
+        r.append(write_string_length(k14, "Rack") + b13 + pack_o(m.is_migrating_zk_broker) + write_uvarint(n))
+    for u in l15:
+        if len(u) != 16:
+            raise no_uuid("LogDirs")
+    r += l15
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -777,76 +724,59 @@ def _write_v2(m):
 def _write_v3(m):
     r = []
     b1 = m.cluster_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_iB(m.broker_id, n))
-    else:
-        r.append(pack_i(m.broker_id) + write_string_length(n, "ClusterId"))
-    r.append(b1)
+    k2 = len(b1) + 1
     if len(m.incarnation_id) != 16:
         raise no_uuid("IncarnationId")
-    l2 = m.listeners
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_UB(m.incarnation_id, n))
+    l3 = m.listeners
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_iBsUB[k2](m.broker_id, k2, b1, m.incarnation_id, n))
     else:
-        r.append(pack_U(m.incarnation_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_i(m.broker_id) + write_string_length(k2, "ClusterId") + b1 + pack_U(m.incarnation_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        b7 = e4.host.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        b5 = e3.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(write_string_length(k6, "Name"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(pack_Hh(e3.port, e3.security_protocol) + write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_Hh(e4.port, e4.security_protocol) + write_tags(e4.unknown_tagged_fields))
         else:
-            r.append(pack_Hhx(e3.port, e3.security_protocol))
-    l6 = m.features
-    n = len(l6) + 1
+            r.append(pack_string_BsHhx[k8](k8, b7, e4.port, e4.security_protocol))
+    l9 = m.features
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if e10.unknown_tagged_fields or k12 > 127:
+            r.append(write_string_length(k12, "Name") + b11 + pack_hh(e10.min_supported_version, e10.max_supported_version) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b8)
-        if e7.unknown_tagged_fields:
-            r.append(pack_hh(e7.min_supported_version, e7.max_supported_version) + write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e7.min_supported_version, e7.max_supported_version))
-    b9 = m.rack
-    if b9 is None:
-        n = 0
-        b9 = b""
+            r.append(pack_string_Bshhx[k12](k12, b11, e10.min_supported_version, e10.max_supported_version))
+    b13 = m.rack
+    if b13 is None:
+        k14 = 0
+        b13 = b""
     else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    l15 = m.log_dirs
+    n = len(l15) + 1
+    if n < 128 and k14 < 128:
+        r.append(pack_string_BsoB[k14](k14, b13, m.is_migrating_zk_broker, n))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b9)
-    l10 = m.log_dirs
-    n = len(l10) + 1
-    if n < 128:
-        r.append(pack_oB(m.is_migrating_zk_broker, n))
-    else:
-        r.append(pack_o(m.is_migrating_zk_broker) + write_uvarint(n))
-    r.append(write_uuids(l10, "LogDirs"))
+        r.append(write_string_length(k14, "Rack") + b13 + pack_o(m.is_migrating_zk_broker) + write_uvarint(n))
+    for u in l15:
+        if len(u) != 16:
+            raise no_uuid("LogDirs")
+    r += l15
     if m.unknown_tagged_fields:
         r.append(pack_q(m.previous_broker_epoch) + write_tags(m.unknown_tagged_fields))
     else:

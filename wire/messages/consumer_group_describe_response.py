@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -34,17 +35,18 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_all_i = packers("i")
 pack_b = packed("b").pack
 pack_bx = packed("bx").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
-pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_BsiiB = string_packers("BsiiB")
+pack_string_UBsB = string_packers("UBsB")
+pack_string_hBsB = string_packers("hBsB")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iiB = after_strings("iiB")
 unpack_all_i = unpackers("i")
@@ -668,183 +670,158 @@ def _write_v0(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        b6 = e2.assignor_name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iiB(e2.group_epoch, e2.assignment_epoch, n))
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        b9 = e2.assignor_name.encode()
+        k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_BsiiB[k8](k8, b7, e2.group_epoch, e2.assignment_epoch, k10))
         else:
-            r.append(pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(n, "AssignorName"))
-        r.append(b6)
-        l7 = e2.members
-        n = len(l7) + 1
+            r.append(write_string_length(k8, "GroupState") + b7 + pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(k10, "AssignorName"))
+        r.append(b9)
+        l11 = e2.members
+        n = len(l11) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.member_id.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e12 in l11:
+            b13 = e12.member_id.encode()
+            k14 = len(b13) + 1
+            b15 = e12.instance_id
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b9)
-            b10 = e8.instance_id
-            if b10 is None:
-                n = 0
-                b10 = b""
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if k14 < 128:
+                r.append(UVARINTS[k14])
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "InstanceId"))
-            r.append(b10)
-            b11 = e8.rack_id
-            if b11 is None:
-                n = 0
-                b11 = b""
-            else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "RackId"))
-            r.append(b11)
-            b12 = e8.client_id.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(pack_iB(e8.member_epoch, n))
-            else:
-                r.append(pack_i(e8.member_epoch) + write_string_length(n, "ClientId"))
-            r.append(b12)
-            b13 = e8.client_host.encode()
-            n = len(b13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
+                r.append(write_string_length(k14, "MemberId"))
             r.append(b13)
-            l14 = e8.subscribed_topic_names
-            n = len(l14) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e15 in l14:
-                b16 = e15.encode()
-                n = len(b16) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubscribedTopicNames"))
-                r.append(b16)
-            b17 = e8.subscribed_topic_regex
+            b17 = e12.rack_id
             if b17 is None:
-                n = 0
+                k18 = 0
                 b17 = b""
             else:
                 b17 = b17.encode()
-                n = len(b17) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                k18 = len(b17) + 1
+            if k16 < 128:
+                r.append(UVARINTS[k16])
             else:
-                r.append(write_string_length(n, "SubscribedTopicRegex"))
-            r.append(b17)
-            e18 = e8.assignment
-            l19 = e18.topic_partitions
-            n = len(l19) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k16, "InstanceId"))
+            r.append(b15)
+            b19 = e12.client_id.encode()
+            k20 = len(b19) + 1
+            if k20 < 128 and k18 < 128:
+                r.append(pack_string_BsiB[k18](k18, b17, e12.member_epoch, k20))
             else:
-                r.append(write_uvarint(n))
-            for e20 in l19:
-                if len(e20.topic_id) != 16:
-                    raise no_uuid("TopicId")
-                b21 = e20.topic_name.encode()
-                n = len(b21) + 1
-                if n < 128:
-                    r.append(pack_UB(e20.topic_id, n))
-                else:
-                    r.append(pack_U(e20.topic_id) + write_string_length(n, "TopicName"))
-                r.append(b21)
-                l22 = e20.partitions
-                n = len(l22) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l22:
-                    r.append(pack_all_i[len(l22)](*l22))
-                if e20.unknown_tagged_fields:
-                    r.append(write_tags(e20.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            if e18.unknown_tagged_fields:
-                r.append(write_tags(e18.unknown_tagged_fields))
+                r.append(write_string_length(k18, "RackId") + b17 + pack_i(e12.member_epoch) + write_string_length(k20, "ClientId"))
+            r.append(b19)
+            b21 = e12.client_host.encode()
+            k22 = len(b21) + 1
+            l23 = e12.subscribed_topic_names
+            n = len(l23) + 1
+            if k22 < 128:
+                r.append(UVARINTS[k22])
             else:
-                r.append(b"\0")
-            e23 = e8.target_assignment
-            l24 = e23.topic_partitions
-            n = len(l24) + 1
+                r.append(write_string_length(k22, "ClientHost"))
+            r.append(b21)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e25 in l24:
-                if len(e25.topic_id) != 16:
+            for e24 in l23:
+                b25 = e24.encode()
+                k26 = len(b25) + 1
+                if k26 < 128:
+                    r.append(UVARINTS[k26])
+                else:
+                    r.append(write_string_length(k26, "SubscribedTopicNames"))
+                r.append(b25)
+            b27 = e12.subscribed_topic_regex
+            if b27 is None:
+                k28 = 0
+                b27 = b""
+            else:
+                b27 = b27.encode()
+                k28 = len(b27) + 1
+            e29 = e12.assignment
+            l30 = e29.topic_partitions
+            n = len(l30) + 1
+            if k28 < 128:
+                r.append(UVARINTS[k28])
+            else:
+                r.append(write_string_length(k28, "SubscribedTopicRegex"))
+            r.append(b27)
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e31 in l30:
+                if len(e31.topic_id) != 16:
                     raise no_uuid("TopicId")
-                b26 = e25.topic_name.encode()
-                n = len(b26) + 1
-                if n < 128:
-                    r.append(pack_UB(e25.topic_id, n))
+                b32 = e31.topic_name.encode()
+                k33 = len(b32) + 1
+                l34 = e31.partitions
+                n = len(l34) + 1
+                if n < 128 and k33 < 128:
+                    r.append(pack_string_UBsB[k33](e31.topic_id, k33, b32, n))
                 else:
-                    r.append(pack_U(e25.topic_id) + write_string_length(n, "TopicName"))
-                r.append(b26)
-                l27 = e25.partitions
-                n = len(l27) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l27:
-                    r.append(pack_all_i[len(l27)](*l27))
-                if e25.unknown_tagged_fields:
-                    r.append(write_tags(e25.unknown_tagged_fields))
+                    r.append(pack_U(e31.topic_id) + write_string_length(k33, "TopicName") + b32 + write_uvarint(n))
+                if l34:
+                    r.append(pack_all_i[len(l34)](*l34))
+                if e31.unknown_tagged_fields:
+                    r.append(write_tags(e31.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e23.unknown_tagged_fields:
-                r.append(write_tags(e23.unknown_tagged_fields))
+            if e29.unknown_tagged_fields:
+                r.append(write_tags(e29.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+            e35 = e12.target_assignment
+            l36 = e35.topic_partitions
+            n = len(l36) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e37 in l36:
+                if len(e37.topic_id) != 16:
+                    raise no_uuid("TopicId")
+                b38 = e37.topic_name.encode()
+                k39 = len(b38) + 1
+                l40 = e37.partitions
+                n = len(l40) + 1
+                if n < 128 and k39 < 128:
+                    r.append(pack_string_UBsB[k39](e37.topic_id, k39, b38, n))
+                else:
+                    r.append(pack_U(e37.topic_id) + write_string_length(k39, "TopicName") + b38 + write_uvarint(n))
+                if l40:
+                    r.append(pack_all_i[len(l40)](*l40))
+                if e37.unknown_tagged_fields:
+                    r.append(write_tags(e37.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            if e35.unknown_tagged_fields:
+                r.append(write_tags(e35.unknown_tagged_fields))
+            else:
+                r.append(b"\0")
+            if e12.unknown_tagged_fields:
+                r.append(write_tags(e12.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -869,185 +846,160 @@ def _write_v1(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        b6 = e2.assignor_name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iiB(e2.group_epoch, e2.assignment_epoch, n))
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        b9 = e2.assignor_name.encode()
+        k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_BsiiB[k8](k8, b7, e2.group_epoch, e2.assignment_epoch, k10))
         else:
-            r.append(pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(n, "AssignorName"))
-        r.append(b6)
-        l7 = e2.members
-        n = len(l7) + 1
+            r.append(write_string_length(k8, "GroupState") + b7 + pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(k10, "AssignorName"))
+        r.append(b9)
+        l11 = e2.members
+        n = len(l11) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.member_id.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e12 in l11:
+            b13 = e12.member_id.encode()
+            k14 = len(b13) + 1
+            b15 = e12.instance_id
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b9)
-            b10 = e8.instance_id
-            if b10 is None:
-                n = 0
-                b10 = b""
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if k14 < 128:
+                r.append(UVARINTS[k14])
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "InstanceId"))
-            r.append(b10)
-            b11 = e8.rack_id
-            if b11 is None:
-                n = 0
-                b11 = b""
-            else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "RackId"))
-            r.append(b11)
-            b12 = e8.client_id.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(pack_iB(e8.member_epoch, n))
-            else:
-                r.append(pack_i(e8.member_epoch) + write_string_length(n, "ClientId"))
-            r.append(b12)
-            b13 = e8.client_host.encode()
-            n = len(b13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
+                r.append(write_string_length(k14, "MemberId"))
             r.append(b13)
-            l14 = e8.subscribed_topic_names
-            n = len(l14) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e15 in l14:
-                b16 = e15.encode()
-                n = len(b16) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubscribedTopicNames"))
-                r.append(b16)
-            b17 = e8.subscribed_topic_regex
+            b17 = e12.rack_id
             if b17 is None:
-                n = 0
+                k18 = 0
                 b17 = b""
             else:
                 b17 = b17.encode()
-                n = len(b17) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                k18 = len(b17) + 1
+            if k16 < 128:
+                r.append(UVARINTS[k16])
             else:
-                r.append(write_string_length(n, "SubscribedTopicRegex"))
-            r.append(b17)
-            e18 = e8.assignment
-            l19 = e18.topic_partitions
-            n = len(l19) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k16, "InstanceId"))
+            r.append(b15)
+            b19 = e12.client_id.encode()
+            k20 = len(b19) + 1
+            if k20 < 128 and k18 < 128:
+                r.append(pack_string_BsiB[k18](k18, b17, e12.member_epoch, k20))
             else:
-                r.append(write_uvarint(n))
-            for e20 in l19:
-                if len(e20.topic_id) != 16:
-                    raise no_uuid("TopicId")
-                b21 = e20.topic_name.encode()
-                n = len(b21) + 1
-                if n < 128:
-                    r.append(pack_UB(e20.topic_id, n))
-                else:
-                    r.append(pack_U(e20.topic_id) + write_string_length(n, "TopicName"))
-                r.append(b21)
-                l22 = e20.partitions
-                n = len(l22) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l22:
-                    r.append(pack_all_i[len(l22)](*l22))
-                if e20.unknown_tagged_fields:
-                    r.append(write_tags(e20.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            if e18.unknown_tagged_fields:
-                r.append(write_tags(e18.unknown_tagged_fields))
+                r.append(write_string_length(k18, "RackId") + b17 + pack_i(e12.member_epoch) + write_string_length(k20, "ClientId"))
+            r.append(b19)
+            b21 = e12.client_host.encode()
+            k22 = len(b21) + 1
+            l23 = e12.subscribed_topic_names
+            n = len(l23) + 1
+            if k22 < 128:
+                r.append(UVARINTS[k22])
             else:
-                r.append(b"\0")
-            e23 = e8.target_assignment
-            l24 = e23.topic_partitions
-            n = len(l24) + 1
+                r.append(write_string_length(k22, "ClientHost"))
+            r.append(b21)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e25 in l24:
-                if len(e25.topic_id) != 16:
+            for e24 in l23:
+                b25 = e24.encode()
+                k26 = len(b25) + 1
+                if k26 < 128:
+                    r.append(UVARINTS[k26])
+                else:
+                    r.append(write_string_length(k26, "SubscribedTopicNames"))
+                r.append(b25)
+            b27 = e12.subscribed_topic_regex
+            if b27 is None:
+                k28 = 0
+                b27 = b""
+            else:
+                b27 = b27.encode()
+                k28 = len(b27) + 1
+            e29 = e12.assignment
+            l30 = e29.topic_partitions
+            n = len(l30) + 1
+            if k28 < 128:
+                r.append(UVARINTS[k28])
+            else:
+                r.append(write_string_length(k28, "SubscribedTopicRegex"))
+            r.append(b27)
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e31 in l30:
+                if len(e31.topic_id) != 16:
                     raise no_uuid("TopicId")
-                b26 = e25.topic_name.encode()
-                n = len(b26) + 1
-                if n < 128:
-                    r.append(pack_UB(e25.topic_id, n))
+                b32 = e31.topic_name.encode()
+                k33 = len(b32) + 1
+                l34 = e31.partitions
+                n = len(l34) + 1
+                if n < 128 and k33 < 128:
+                    r.append(pack_string_UBsB[k33](e31.topic_id, k33, b32, n))
                 else:
-                    r.append(pack_U(e25.topic_id) + write_string_length(n, "TopicName"))
-                r.append(b26)
-                l27 = e25.partitions
-                n = len(l27) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l27:
-                    r.append(pack_all_i[len(l27)](*l27))
-                if e25.unknown_tagged_fields:
-                    r.append(write_tags(e25.unknown_tagged_fields))
+                    r.append(pack_U(e31.topic_id) + write_string_length(k33, "TopicName") + b32 + write_uvarint(n))
+                if l34:
+                    r.append(pack_all_i[len(l34)](*l34))
+                if e31.unknown_tagged_fields:
+                    r.append(write_tags(e31.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e23.unknown_tagged_fields:
-                r.append(write_tags(e23.unknown_tagged_fields))
+            if e29.unknown_tagged_fields:
+                r.append(write_tags(e29.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            if e8.unknown_tagged_fields:
-                r.append(pack_b(e8.member_type) + write_tags(e8.unknown_tagged_fields))
+            e35 = e12.target_assignment
+            l36 = e35.topic_partitions
+            n = len(l36) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
             else:
-                r.append(pack_bx(e8.member_type))
+                r.append(write_uvarint(n))
+            for e37 in l36:
+                if len(e37.topic_id) != 16:
+                    raise no_uuid("TopicId")
+                b38 = e37.topic_name.encode()
+                k39 = len(b38) + 1
+                l40 = e37.partitions
+                n = len(l40) + 1
+                if n < 128 and k39 < 128:
+                    r.append(pack_string_UBsB[k39](e37.topic_id, k39, b38, n))
+                else:
+                    r.append(pack_U(e37.topic_id) + write_string_length(k39, "TopicName") + b38 + write_uvarint(n))
+                if l40:
+                    r.append(pack_all_i[len(l40)](*l40))
+                if e37.unknown_tagged_fields:
+                    r.append(write_tags(e37.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            if e35.unknown_tagged_fields:
+                r.append(write_tags(e35.unknown_tagged_fields))
+            else:
+                r.append(b"\0")
+            if e12.unknown_tagged_fields:
+                r.append(pack_b(e12.member_type) + write_tags(e12.unknown_tagged_fields))
+            else:
+                r.append(pack_bx(e12.member_type))
         if e2.unknown_tagged_fields:
             r.append(pack_i(e2.authorized_operations) + write_tags(e2.unknown_tagged_fields))
         else:

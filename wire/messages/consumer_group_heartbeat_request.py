@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -42,7 +43,7 @@ pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = packers("i")
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_all_i = unpackers("i")
@@ -366,98 +367,94 @@ def _write_v0(m):
     if m.subscribed_topic_regex is not None:
         raise inexpressible("SubscribedTopicRegex")
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsiB[k4](k4, b3, m.member_epoch, k6))
     else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(pack_iB(m.member_epoch, n))
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_i(m.member_epoch) + write_string_length(k6, "InstanceId"))
+    r.append(b5)
+    b7 = m.rack_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        r.append(pack_i(m.member_epoch) + write_string_length(n, "InstanceId"))
-    r.append(b3)
-    b4 = m.rack_id
-    if b4 is None:
-        n = 0
-        b4 = b""
-    else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b4)
-    l5 = m.subscribed_topic_names
-    if l5 is None:
-        n = 0
-        l5 = ()
-    else:
-        n = len(l5) + 1
-    if n < 128:
-        r.append(pack_iB(m.rebalance_timeout_ms, n))
-    else:
-        r.append(pack_i(m.rebalance_timeout_ms) + write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubscribedTopicNames"))
-        r.append(b7)
-    b8 = m.server_assignor
-    if b8 is None:
-        n = 0
-        b8 = b""
-    else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ServerAssignor"))
-    r.append(b8)
-    l9 = m.topic_partitions
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.subscribed_topic_names
     if l9 is None:
         n = 0
         l9 = ()
     else:
         n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.rebalance_timeout_ms, n))
+    else:
+        r.append(write_string_length(k8, "RackId") + b7 + pack_i(m.rebalance_timeout_ms) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.encode()
+        k12 = len(b11) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "SubscribedTopicNames"))
+        r.append(b11)
+    b13 = m.server_assignor
+    if b13 is None:
+        k14 = 0
+        b13 = b""
+    else:
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    l15 = m.topic_partitions
+    if l15 is None:
+        n = 0
+        l15 = ()
+    else:
+        n = len(l15) + 1
+    if k14 < 128:
+        r.append(UVARINTS[k14])
+    else:
+        r.append(write_string_length(k14, "ServerAssignor"))
+    r.append(b13)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e10 in l9:
-        if len(e10.topic_id) != 16:
+    i17 = 0
+    while i17 < len(l15):
+        i17 = _shapes_0.writers.last(l15, i17, r)
+        if i17 == len(l15): break
+        e16 = l15[i17]
+        i17 += 1
+        if len(e16.topic_id) != 16:
             raise no_uuid("TopicId")
-        l11 = e10.partitions
-        n = len(l11) + 1
+        l18 = e16.partitions
+        n = len(l18) + 1
         if n < 128:
-            r.append(pack_UB(e10.topic_id, n))
+            r.append(pack_UB(e16.topic_id, n))
         else:
-            r.append(pack_U(e10.topic_id) + write_uvarint(n))
-        if l11:
-            r.append(pack_all_i[len(l11)](*l11))
-        if e10.unknown_tagged_fields:
-            r.append(write_tags(e10.unknown_tagged_fields))
+            r.append(pack_U(e16.topic_id) + write_uvarint(n))
+        if l18:
+            r.append(pack_all_i[len(l18)](*l18))
+        if e16.unknown_tagged_fields:
+            r.append(write_tags(e16.unknown_tagged_fields))
         else:
             r.append(b"\0")
+        _shapes_0.writers.meet((len(e16.partitions),), len(l15) - i17)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -468,110 +465,106 @@ def _write_v0(m):
 def _write_v1(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.instance_id
-    if b3 is None:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsiB[k4](k4, b3, m.member_epoch, k6))
+    else:
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_i(m.member_epoch) + write_string_length(k6, "InstanceId"))
+    r.append(b5)
+    b7 = m.rack_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
+    else:
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.subscribed_topic_names
+    if l9 is None:
         n = 0
-        b3 = b""
+        l9 = ()
     else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(pack_iB(m.member_epoch, n))
+        n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.rebalance_timeout_ms, n))
     else:
-        r.append(pack_i(m.member_epoch) + write_string_length(n, "InstanceId"))
-    r.append(b3)
-    b4 = m.rack_id
-    if b4 is None:
-        n = 0
-        b4 = b""
-    else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b4)
-    l5 = m.subscribed_topic_names
-    if l5 is None:
-        n = 0
-        l5 = ()
-    else:
-        n = len(l5) + 1
-    if n < 128:
-        r.append(pack_iB(m.rebalance_timeout_ms, n))
-    else:
-        r.append(pack_i(m.rebalance_timeout_ms) + write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k8, "RackId") + b7 + pack_i(m.rebalance_timeout_ms) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.encode()
+        k12 = len(b11) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
         else:
-            r.append(write_string_length(n, "SubscribedTopicNames"))
-        r.append(b7)
-    b8 = m.subscribed_topic_regex
-    if b8 is None:
+            r.append(write_string_length(k12, "SubscribedTopicNames"))
+        r.append(b11)
+    b13 = m.subscribed_topic_regex
+    if b13 is None:
+        k14 = 0
+        b13 = b""
+    else:
+        b13 = b13.encode()
+        k14 = len(b13) + 1
+    b15 = m.server_assignor
+    if b15 is None:
+        k16 = 0
+        b15 = b""
+    else:
+        b15 = b15.encode()
+        k16 = len(b15) + 1
+    if k14 < 128:
+        r.append(UVARINTS[k14])
+    else:
+        r.append(write_string_length(k14, "SubscribedTopicRegex"))
+    r.append(b13)
+    l17 = m.topic_partitions
+    if l17 is None:
         n = 0
-        b8 = b""
+        l17 = ()
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        n = len(l17) + 1
+    if k16 < 128:
+        r.append(UVARINTS[k16])
     else:
-        r.append(write_string_length(n, "SubscribedTopicRegex"))
-    r.append(b8)
-    b9 = m.server_assignor
-    if b9 is None:
-        n = 0
-        b9 = b""
-    else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ServerAssignor"))
-    r.append(b9)
-    l10 = m.topic_partitions
-    if l10 is None:
-        n = 0
-        l10 = ()
-    else:
-        n = len(l10) + 1
+        r.append(write_string_length(k16, "ServerAssignor"))
+    r.append(b15)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e11 in l10:
-        if len(e11.topic_id) != 16:
+    i19 = 0
+    while i19 < len(l17):
+        i19 = _shapes_0.writers.last(l17, i19, r)
+        if i19 == len(l17): break
+        e18 = l17[i19]
+        i19 += 1
+        if len(e18.topic_id) != 16:
             raise no_uuid("TopicId")
-        l12 = e11.partitions
-        n = len(l12) + 1
+        l20 = e18.partitions
+        n = len(l20) + 1
         if n < 128:
-            r.append(pack_UB(e11.topic_id, n))
+            r.append(pack_UB(e18.topic_id, n))
         else:
-            r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        if l12:
-            r.append(pack_all_i[len(l12)](*l12))
-        if e11.unknown_tagged_fields:
-            r.append(write_tags(e11.unknown_tagged_fields))
+            r.append(pack_U(e18.topic_id) + write_uvarint(n))
+        if l20:
+            r.append(pack_all_i[len(l20)](*l20))
+        if e18.unknown_tagged_fields:
+            r.append(write_tags(e18.unknown_tagged_fields))
         else:
             r.append(b"\0")
+        _shapes_0.writers.meet((len(e18.partitions),), len(l17) - i19)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

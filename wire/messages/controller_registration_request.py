@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
 
 pack_Hh = packed("Hh").pack
-pack_Hhx = packed("Hhx").pack
 pack_hh = packed("hh").pack
-pack_hhx = packed("hhx").pack
 pack_iUo = packed("iUo").pack
 pack_iUoB = packed("iUoB").pack
+pack_string_BsHhx = string_packers("BsHhx")
+pack_string_Bshhx = string_packers("Bshhx")
 unpack_HhB = packed("HhB").unpack_from
 unpack_after_string_HhB = after_strings("HhB")
 unpack_after_string_hhB = after_strings("hhB")
@@ -226,41 +227,31 @@ def _write_v0(m):
         r.append(pack_iUo(m.controller_id, m.incarnation_id, m.zk_migration_ready) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.create_acls_response import CreateAclsResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
-pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
+pack_string_Bsbbx = string_packers("Bsbbx")
+pack_string_bBsbB = string_packers("bBsbB")
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
@@ -259,30 +260,20 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.resource_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type, n))
+        k4 = len(b3) + 1
+        b5 = e2.principal.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_bBsbB[k4](e2.resource_type, k4, b3, e2.resource_pattern_type, k6))
         else:
-            r.append(pack_b(e2.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b3)
-        b4 = e2.principal.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_pattern_type, n))
-        else:
-            r.append(pack_b(e2.resource_pattern_type) + write_string_length(n, "Principal"))
-        r.append(b4)
-        b5 = e2.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Host"))
+            r.append(pack_b(e2.resource_type) + write_string_length(k4, "ResourceName") + b3 + pack_b(e2.resource_pattern_type) + write_string_length(k6, "Principal"))
         r.append(b5)
-        if e2.unknown_tagged_fields:
-            r.append(pack_bb(e2.operation, e2.permission_type) + write_tags(e2.unknown_tagged_fields))
+        b7 = e2.host.encode()
+        k8 = len(b7) + 1
+        if e2.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "Host") + b7 + pack_bb(e2.operation, e2.permission_type) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_bbx(e2.operation, e2.permission_type))
+            r.append(pack_string_Bsbbx[k8](k8, b7, e2.operation, e2.permission_type))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+pack_string_hBsx = string_packers("hBsx")
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -212,20 +213,15 @@ def _write_v2(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_hBsx[k4](e2.error_code, k4, b3))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -299,19 +299,19 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.principal_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.principal_name.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "PrincipalType"))
+            r.append(write_string_length(k4, "PrincipalType"))
         r.append(b3)
-        b4 = e2.principal_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "PrincipalName"))
-        r.append(b4)
+            r.append(write_string_length(k6, "PrincipalName"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -327,51 +327,51 @@ def _write_v3(m):
     r = []
     b1 = m.owner_principal_type
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    b3 = m.owner_principal_name
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(write_string_length(n, "OwnerPrincipalType"))
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
+    else:
+        r.append(write_string_length(k2, "OwnerPrincipalType"))
     r.append(b1)
-    b2 = m.owner_principal_name
-    if b2 is None:
-        n = 0
-        b2 = b""
+    l5 = m.renewers
+    n = len(l5) + 1
+    if k4 < 128:
+        r.append(UVARINTS[k4])
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "OwnerPrincipalName"))
-    r.append(b2)
-    l3 = m.renewers
-    n = len(l3) + 1
+        r.append(write_string_length(k4, "OwnerPrincipalName"))
+    r.append(b3)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e4 in l3:
-        b5 = e4.principal_type.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e6 in l5:
+        b7 = e6.principal_type.encode()
+        k8 = len(b7) + 1
+        b9 = e6.principal_name.encode()
+        k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "PrincipalType"))
-        r.append(b5)
-        b6 = e4.principal_name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            r.append(write_string_length(k8, "PrincipalType"))
+        r.append(b7)
+        if k10 < 128:
+            r.append(UVARINTS[k10])
         else:
-            r.append(write_string_length(n, "PrincipalName"))
-        r.append(b6)
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
+            r.append(write_string_length(k10, "PrincipalName"))
+        r.append(b9)
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

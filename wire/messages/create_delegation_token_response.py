@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 pack_qqq = packed("qqq").pack
-pack_qqqB = packed("qqqB").pack
 pack_qqqh = packed("qqqh").pack
+pack_string_BsqqqB = string_packers("BsqqqB")
+pack_string_hBsB = string_packers("hBsB")
+pack_string_qqqBsB = string_packers("qqqBsB")
 unpack_after_string_qqqB = after_strings("qqqB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -281,33 +284,23 @@ def _write_v2(m):
     if m.token_requester_principal_name:
         raise inexpressible("TokenRequesterPrincipalName")
     b1 = m.principal_type.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_hB(m.error_code, n))
+    k2 = len(b1) + 1
+    b3 = m.principal_name.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_hBsB[k2](m.error_code, k2, b1, k4))
     else:
-        r.append(pack_h(m.error_code) + write_string_length(n, "PrincipalType"))
-    r.append(b1)
-    b2 = m.principal_name.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "PrincipalName"))
-    r.append(b2)
-    b3 = m.token_id.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(pack_qqqB(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n))
-    else:
-        r.append(pack_qqq(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms) + write_string_length(n, "TokenId"))
+        r.append(pack_h(m.error_code) + write_string_length(k2, "PrincipalType") + b1 + write_string_length(k4, "PrincipalName"))
     r.append(b3)
-    b4 = m.hmac
-    n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.token_id.encode()
+    k6 = len(b5) + 1
+    b7 = m.hmac
+    n = len(b7) + 1
+    if n < 128 and k6 < 128:
+        r.append(pack_string_qqqBsB[k6](m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k6, b5, n))
     else:
-        r.append(write_uvarint(n))
-    r.append(b4)
+        r.append(pack_qqq(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms) + write_string_length(k6, "TokenId") + b5 + write_uvarint(n))
+    r.append(b7)
     if m.unknown_tagged_fields:
         r.append(pack_i(m.throttle_time_ms) + write_tags(m.unknown_tagged_fields))
     else:
@@ -318,47 +311,39 @@ def _write_v2(m):
 def _write_v3(m):
     r = []
     b1 = m.principal_type.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_hB(m.error_code, n))
+    k2 = len(b1) + 1
+    b3 = m.principal_name.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_hBsB[k2](m.error_code, k2, b1, k4))
     else:
-        r.append(pack_h(m.error_code) + write_string_length(n, "PrincipalType"))
-    r.append(b1)
-    b2 = m.principal_name.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "PrincipalName"))
-    r.append(b2)
-    b3 = m.token_requester_principal_type.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "TokenRequesterPrincipalType"))
+        r.append(pack_h(m.error_code) + write_string_length(k2, "PrincipalType") + b1 + write_string_length(k4, "PrincipalName"))
     r.append(b3)
-    b4 = m.token_requester_principal_name.encode()
-    n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.token_requester_principal_type.encode()
+    k6 = len(b5) + 1
+    b7 = m.token_requester_principal_name.encode()
+    k8 = len(b7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
     else:
-        r.append(write_string_length(n, "TokenRequesterPrincipalName"))
-    r.append(b4)
-    b5 = m.token_id.encode()
-    n = len(b5) + 1
-    if n < 128:
-        r.append(pack_qqqB(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n))
-    else:
-        r.append(pack_qqq(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms) + write_string_length(n, "TokenId"))
+        r.append(write_string_length(k6, "TokenRequesterPrincipalType"))
     r.append(b5)
-    b6 = m.hmac
-    n = len(b6) + 1
+    b9 = m.token_id.encode()
+    k10 = len(b9) + 1
+    if k10 < 128 and k8 < 128:
+        r.append(pack_string_BsqqqB[k8](k8, b7, m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, k10))
+    else:
+        r.append(write_string_length(k8, "TokenRequesterPrincipalName") + b7 + pack_qqq(m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms) + write_string_length(k10, "TokenId"))
+    r.append(b9)
+    b11 = m.hmac
+    n = len(b11) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
-    r.append(b6)
+    r.append(b11)
     if m.unknown_tagged_fields:
         r.append(pack_i(m.throttle_time_ms) + write_tags(m.unknown_tagged_fields))
     else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 pack_io = packed("io").pack
 pack_iox = packed("iox").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_after_string_iB = after_strings("iB")
 unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
@@ -323,41 +324,36 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        l4 = e2.assignments
-        if l4 is None:
+        k4 = len(b3) + 1
+        l5 = e2.assignments
+        if l5 is None:
             n = 0
-            l4 = ()
+            l5 = ()
         else:
-            n = len(l4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.count, n))
+            n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_BsiB[k4](k4, b3, e2.count, n))
         else:
-            r.append(pack_i(e2.count) + write_uvarint(n))
-        i6 = 0
-        while i6 < len(l4):
-            i6 = _shapes_0.writers.last(l4, i6, r)
-            if i6 == len(l4): break
-            e5 = l4[i6]
-            i6 += 1
-            l7 = e5.broker_ids
-            n = len(l7) + 1
+            r.append(write_string_length(k4, "Name") + b3 + pack_i(e2.count) + write_uvarint(n))
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_0.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.broker_ids
+            n = len(l8) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e5.broker_ids),), len(l4) - i6)
+            _shapes_0.writers.meet((len(e6.broker_ids),), len(l5) - i7)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -42,11 +43,11 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ihi = packed("ihi").pack
 pack_ii = packed("ii").pack
 pack_io = packed("io").pack
 pack_iox = packed("iox").pack
+pack_string_BsihB = string_packers("BsihB")
 unpack_after_string_ihB = after_strings("ihB")
 unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
@@ -423,65 +424,60 @@ def _write_v5(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.assignments
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_BsihB[k4](k4, b3, e2.num_partitions, e2.replication_factor, n))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        l4 = e2.assignments
-        n = len(l4) + 1
-        if n < 128:
-            r.append(pack_ihB(e2.num_partitions, e2.replication_factor, n))
-        else:
-            r.append(pack_ih(e2.num_partitions, e2.replication_factor) + write_uvarint(n))
-        i6 = 0
-        while i6 < len(l4):
-            i6 = _shapes_0.writers.last(l4, i6, r)
-            if i6 == len(l4): break
-            e5 = l4[i6]
-            i6 += 1
-            l7 = e5.broker_ids
-            n = len(l7) + 1
+            r.append(write_string_length(k4, "Name") + b3 + pack_ih(e2.num_partitions, e2.replication_factor) + write_uvarint(n))
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_0.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.broker_ids
+            n = len(l8) + 1
             if n < 128:
-                r.append(pack_iB(e5.partition_index, n))
+                r.append(pack_iB(e6.partition_index, n))
             else:
-                r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_i(e6.partition_index) + write_uvarint(n))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e5.broker_ids),), len(l4) - i6)
-        l8 = e2.configs
-        n = len(l8) + 1
+            _shapes_0.writers.meet((len(e6.broker_ids),), len(l5) - i7)
+        l9 = e2.configs
+        n = len(l9) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.name.encode()
-            n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e10 in l9:
+            b11 = e10.name.encode()
+            k12 = len(b11) + 1
+            b13 = e10.value
+            if b13 is None:
+                k14 = 0
+                b13 = b""
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b10)
-            b11 = e9.value
-            if b11 is None:
-                n = 0
-                b11 = b""
+                b13 = b13.encode()
+                k14 = len(b13) + 1
+            if k12 < 128:
+                r.append(UVARINTS[k12])
             else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "Value"))
+                r.append(write_string_length(k12, "Name"))
             r.append(b11)
-            if e9.unknown_tagged_fields:
-                r.append(write_tags(e9.unknown_tagged_fields))
+            if k14 < 128:
+                r.append(UVARINTS[k14])
+            else:
+                r.append(write_string_length(k14, "Value"))
+            r.append(b13)
+            if e10.unknown_tagged_fields:
+                r.append(write_tags(e10.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -24,6 +24,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
 
 pack_BBh = packed("BBh").pack
 pack_Uh = packed("Uh").pack
-pack_UhB = packed("UhB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -50,7 +49,9 @@ pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ii = packed("ii").pack
 pack_obo = packed("obo").pack
-pack_obox = packed("obox").pack
+pack_string_BsUhB = string_packers("BsUhB")
+pack_string_BshB = string_packers("BshB")
+pack_string_Bsobox = string_packers("Bsobox")
 unpack_UhB = packed("UhB").unpack_from
 unpack_after_string_UhB = after_strings("UhB")
 unpack_after_string_hB = after_strings("hB")
@@ -452,67 +453,59 @@ def _write_v5(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.error_message
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        b4 = e2.error_message
-        if b4 is None:
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BshB[k4](k4, b3, e2.error_code, k6))
+        else:
+            r.append(write_string_length(k4, "Name") + b3 + pack_h(e2.error_code) + write_string_length(k6, "ErrorMessage"))
+        r.append(b5)
+        l7 = e2.configs
+        if l7 is None:
             n = 0
-            b4 = b""
+            l7 = ()
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
-        else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b4)
-        l5 = e2.configs
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
+            n = len(l7) + 1
         if n < 128:
             r.append(pack_ihB(e2.num_partitions, e2.replication_factor, n))
         else:
             r.append(pack_ih(e2.num_partitions, e2.replication_factor) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.name.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e8 in l7:
+            b9 = e8.name.encode()
+            k10 = len(b9) + 1
+            b11 = e8.value
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b7)
-            b8 = e6.value
-            if b8 is None:
-                n = 0
-                b8 = b""
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                b8 = b8.encode()
-                n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k10, "Name"))
+            r.append(b9)
+            if e8.unknown_tagged_fields or k12 > 127:
+                r.append(write_string_length(k12, "Value") + b11 + pack_obo(e8.read_only, e8.config_source, e8.is_sensitive) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Value"))
-            r.append(b8)
-            if e6.unknown_tagged_fields:
-                r.append(pack_obo(e6.read_only, e6.config_source, e6.is_sensitive) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(pack_obox(e6.read_only, e6.config_source, e6.is_sensitive))
+                r.append(pack_string_Bsobox[k12](k12, b11, e8.read_only, e8.config_source, e8.is_sensitive))
         if e2.topic_config_error_code != 0 or e2.unknown_tagged_fields:
-            a9 = len(r)
-            r.append(b"\0")
+            a13 = len(r)
+            r.append(b"")
+            t14 = 0
             if e2.topic_config_error_code != 0:
+                t14 += 1
                 r.append(pack_BBh(0, 2, e2.topic_config_error_code))
             if e2.unknown_tagged_fields:
-                merge_tags(r, a9, e2.unknown_tagged_fields)
+                merge_tags(r, a13, e2.unknown_tagged_fields, b"")
             else:
-                r[a9] = UVARINTS[len(r) - a9 - 1]
+                r[a13] = UVARINTS[t14]
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -532,69 +525,61 @@ def _write_v7(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
+        k4 = len(b3) + 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        b4 = e2.error_message
-        if b4 is None:
+        b5 = e2.error_message
+        if b5 is None:
+            k6 = 0
+            b5 = b""
+        else:
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BsUhB[k4](k4, b3, e2.topic_id, e2.error_code, k6))
+        else:
+            r.append(write_string_length(k4, "Name") + b3 + pack_Uh(e2.topic_id, e2.error_code) + write_string_length(k6, "ErrorMessage"))
+        r.append(b5)
+        l7 = e2.configs
+        if l7 is None:
             n = 0
-            b4 = b""
+            l7 = ()
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_UhB(e2.topic_id, e2.error_code, n))
-        else:
-            r.append(pack_Uh(e2.topic_id, e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b4)
-        l5 = e2.configs
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
+            n = len(l7) + 1
         if n < 128:
             r.append(pack_ihB(e2.num_partitions, e2.replication_factor, n))
         else:
             r.append(pack_ih(e2.num_partitions, e2.replication_factor) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.name.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e8 in l7:
+            b9 = e8.name.encode()
+            k10 = len(b9) + 1
+            b11 = e8.value
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b7)
-            b8 = e6.value
-            if b8 is None:
-                n = 0
-                b8 = b""
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                b8 = b8.encode()
-                n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k10, "Name"))
+            r.append(b9)
+            if e8.unknown_tagged_fields or k12 > 127:
+                r.append(write_string_length(k12, "Value") + b11 + pack_obo(e8.read_only, e8.config_source, e8.is_sensitive) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Value"))
-            r.append(b8)
-            if e6.unknown_tagged_fields:
-                r.append(pack_obo(e6.read_only, e6.config_source, e6.is_sensitive) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(pack_obox(e6.read_only, e6.config_source, e6.is_sensitive))
+                r.append(pack_string_Bsobox[k12](k12, b11, e8.read_only, e8.config_source, e8.is_sensitive))
         if e2.topic_config_error_code != 0 or e2.unknown_tagged_fields:
-            a9 = len(r)
-            r.append(b"\0")
+            a13 = len(r)
+            r.append(b"")
+            t14 = 0
             if e2.topic_config_error_code != 0:
+                t14 += 1
                 r.append(pack_BBh(0, 2, e2.topic_config_error_code))
             if e2.unknown_tagged_fields:
-                merge_tags(r, a9, e2.unknown_tagged_fields)
+                merge_tags(r, a13, e2.unknown_tagged_fields, b"")
             else:
-                r[a9] = UVARINTS[len(r) - a9 - 1]
+                r[a13] = UVARINTS[t14]
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_o = packed("o").pack
-pack_ox = packed("ox").pack
+pack_string_Bsox = string_packers("Bsox")
 unpack_after_string_oB = after_strings("oB")
 unpack_oB = packed("oB").unpack_from
 
@@ -109,23 +110,18 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.type.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.name.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "Type"))
+        r.append(write_string_length(k2, "Type"))
     r.append(b1)
-    b2 = m.name.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    if m.unknown_tagged_fields or k4 > 127:
+        r.append(write_string_length(k4, "Name") + b3 + pack_o(m.token_authenticated) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Name"))
-    r.append(b2)
-    if m.unknown_tagged_fields:
-        r.append(pack_o(m.token_authenticated) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ox(m.token_authenticated))
+        r.append(pack_string_Bsox[k4](k4, b3, m.token_authenticated))
     return b"".join(r)
 
 

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.delete_acls_response import DeleteAclsResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
-pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
+pack_string_Bsbbx = string_packers("Bsbbx")
+pack_string_bBsbB = string_packers("bBsbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bb = packed("bb").unpack_from
 unpack_bbB = packed("bbB").unpack_from
@@ -277,44 +278,34 @@ def _write_v2(m):
     for e2 in l1:
         b3 = e2.resource_name_filter
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type_filter, n))
-        else:
-            r.append(pack_b(e2.resource_type_filter) + write_string_length(n, "ResourceNameFilter"))
-        r.append(b3)
-        b4 = e2.principal_filter
-        if b4 is None:
-            n = 0
-            b4 = b""
-        else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e2.pattern_type_filter, n))
-        else:
-            r.append(pack_b(e2.pattern_type_filter) + write_string_length(n, "PrincipalFilter"))
-        r.append(b4)
-        b5 = e2.host_filter
+            k4 = len(b3) + 1
+        b5 = e2.principal_filter
         if b5 is None:
-            n = 0
+            k6 = 0
             b5 = b""
         else:
             b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_bBsbB[k4](e2.resource_type_filter, k4, b3, e2.pattern_type_filter, k6))
         else:
-            r.append(write_string_length(n, "HostFilter"))
+            r.append(pack_b(e2.resource_type_filter) + write_string_length(k4, "ResourceNameFilter") + b3 + pack_b(e2.pattern_type_filter) + write_string_length(k6, "PrincipalFilter"))
         r.append(b5)
-        if e2.unknown_tagged_fields:
-            r.append(pack_bb(e2.operation, e2.permission_type) + write_tags(e2.unknown_tagged_fields))
+        b7 = e2.host_filter
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(pack_bbx(e2.operation, e2.permission_type))
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if e2.unknown_tagged_fields or k8 > 127:
+            r.append(write_string_length(k8, "HostFilter") + b7 + pack_bb(e2.operation, e2.permission_type) + write_tags(e2.unknown_tagged_fields))
+        else:
+            r.append(pack_string_Bsbbx[k8](k8, b7, e2.operation, e2.permission_type))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

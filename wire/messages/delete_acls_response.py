@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     check_count,
@@ -20,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
 pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+pack_string_bBsB = string_packers("bBsB")
+pack_string_hBsB = string_packers("hBsB")
+pack_string_hBsbB = string_packers("hBsbB")
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
@@ -380,60 +381,45 @@ def _write_v2(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        l5 = e2.matching_acls
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        l4 = e2.matching_acls
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.error_message
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_hB(e5.error_code, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            b9 = e6.resource_name.encode()
+            k10 = len(b9) + 1
+            if k10 < 128 and k8 < 128:
+                r.append(pack_string_hBsbB[k8](e6.error_code, k8, b7, e6.resource_type, k10))
             else:
-                r.append(pack_h(e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            b7 = e5.resource_name.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(pack_bB(e5.resource_type, n))
-            else:
-                r.append(pack_b(e5.resource_type) + write_string_length(n, "ResourceName"))
-            r.append(b7)
-            b8 = e5.principal.encode()
-            n = len(b8) + 1
-            if n < 128:
-                r.append(pack_bB(e5.pattern_type, n))
-            else:
-                r.append(pack_b(e5.pattern_type) + write_string_length(n, "Principal"))
-            r.append(b8)
-            b9 = e5.host.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "Host"))
+                r.append(pack_h(e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + pack_b(e6.resource_type) + write_string_length(k10, "ResourceName"))
             r.append(b9)
-            if e5.unknown_tagged_fields:
-                r.append(pack_bb(e5.operation, e5.permission_type) + write_tags(e5.unknown_tagged_fields))
+            b11 = e6.principal.encode()
+            k12 = len(b11) + 1
+            b13 = e6.host.encode()
+            k14 = len(b13) + 1
+            if k14 < 128 and k12 < 128:
+                r.append(pack_string_bBsB[k12](e6.pattern_type, k12, b11, k14))
             else:
-                r.append(pack_bbx(e5.operation, e5.permission_type))
+                r.append(pack_b(e6.pattern_type) + write_string_length(k12, "Principal") + b11 + write_string_length(k14, "Host"))
+            r.append(b13)
+            if e6.unknown_tagged_fields:
+                r.append(pack_bb(e6.operation, e6.permission_type) + write_tags(e6.unknown_tagged_fields))
+            else:
+                r.append(pack_bbx(e6.operation, e6.permission_type))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

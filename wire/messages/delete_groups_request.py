@@ -165,11 +165,11 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupsNames"))
+            r.append(write_string_length(k4, "GroupsNames"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))

@@ -16,7 +16,9 @@ from mockraft.wire.primitives import (
     compact_string,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 iterate_iq = packed("iq").iter_unpack
 iterate_iqB = packed("iqB").iter_unpack
+pack_all_iq = packers("iq")
+pack_all_iqx = packers("iqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iq = packed("iq").pack
@@ -271,10 +275,14 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iq(e5.partition_index, e5.offset))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iq, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iq(e6.partition_index, e6.offset))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -293,23 +301,27 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iq(e5.partition_index, e5.offset) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iqx(e5.partition_index, e5.offset))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_iqx, f6, 2))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_iq(e7.partition_index, e7.offset) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e7.partition_index, e7.offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -319,6 +331,15 @@ def _write_v2(m):
     else:
         r.append(pack_ix(m.timeout_ms))
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.offset)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}

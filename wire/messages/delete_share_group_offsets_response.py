@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -19,6 +18,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Uh = packed("Uh").pack
-pack_UhB = packed("UhB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_BsUhB = string_packers("BsUhB")
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_UhB = packed("UhB").unpack_from
 unpack_after_string_UhB = after_strings("UhB")
 unpack_ihB = packed("ihB").unpack_from
@@ -176,46 +176,36 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        if len(e3.topic_id) != 16:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        b5 = e3.error_message
-        if b5 is None:
-            n = 0
-            b5 = b""
+        b7 = e4.error_message
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(pack_UhB(e3.topic_id, e3.error_code, n))
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if k8 < 128 and k6 < 128:
+            r.append(pack_string_BsUhB[k6](k6, b5, e4.topic_id, e4.error_code, k8))
         else:
-            r.append(pack_Uh(e3.topic_id, e3.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            r.append(write_string_length(k6, "TopicName") + b5 + pack_Uh(e4.topic_id, e4.error_code) + write_string_length(k8, "ErrorMessage"))
+        r.append(b7)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -202,40 +202,46 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+    i5 = 0
+    while i5 < len(l3):
+        i5 = _shapes_0.writers.last(l3, i5, r)
+        if i5 == len(l3): break
+        e4 = l3[i5]
+        i5 += 1
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l6 = e4.partitions
+        n = len(l6) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        f5 = [e.partition for e in l4 if not e.unknown_tagged_fields]
-        if len(f5) == len(l4):
-            r.append(pack_all_ix[len(f5)](*f5))
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        f7 = [e.partition for e in l6 if not e.unknown_tagged_fields]
+        if len(f7) == len(l6):
+            r.append(pack_all_ix[len(f7)](*f7))
         else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_i(e6.partition) + write_tags(e6.unknown_tagged_fields))
+            for e8 in l6:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_i(e8.partition) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_ix(e6.partition))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                    r.append(pack_ix(e8.partition))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
+        _shapes_0.writers.meet((len(e4.partitions),), len(l3) - i5)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 
@@ -203,20 +204,15 @@ def _write_v0(m):
         for e4 in l3:
             b5 = e4.error_message
             if b5 is None:
-                n = 0
+                k6 = 0
                 b5 = b""
             else:
                 b5 = b5.encode()
-                n = len(b5) + 1
-            if n < 128:
-                r.append(pack_ihB(e4.partition, e4.error_code, n))
+                k6 = len(b5) + 1
+            if e4.unknown_tagged_fields or k6 > 127:
+                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(k6, "ErrorMessage") + b5 + write_tags(e4.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b5)
-            if e4.unknown_tagged_fields:
-                r.append(write_tags(e4.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
+                r.append(pack_string_ihBsx[k6](e4.partition, e4.error_code, k6, b5))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

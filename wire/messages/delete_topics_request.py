@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
 
 pack_U = packed("U").pack
-pack_Ux = packed("Ux").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
+pack_string_BsUx = string_packers("BsUx")
 unpack_UB = packed("UB").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -249,11 +250,11 @@ def _write_v4(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicNames"))
+            r.append(write_string_length(k4, "TopicNames"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_i(m.timeout_ms) + write_tags(m.unknown_tagged_fields))
@@ -273,22 +274,17 @@ def _write_v6(m):
     for e2 in l1:
         b3 = e2.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
+            k4 = len(b3) + 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        if e2.unknown_tagged_fields:
-            r.append(pack_U(e2.topic_id) + write_tags(e2.unknown_tagged_fields))
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "Name") + b3 + pack_U(e2.topic_id) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_Ux(e2.topic_id))
+            r.append(pack_string_BsUx[k4](k4, b3, e2.topic_id))
     if m.unknown_tagged_fields:
         r.append(pack_i(m.timeout_ms) + write_tags(m.unknown_tagged_fields))
     else:

@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -22,6 +21,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Uh = packed("Uh").pack
-pack_UhB = packed("UhB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
-pack_hx = packed("hx").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
+pack_string_BsUhB = string_packers("BsUhB")
+pack_string_BshB = string_packers("BshB")
+pack_string_Bshx = string_packers("Bshx")
 unpack_UhB = packed("UhB").unpack_from
 unpack_after_string_hB = after_strings("hB")
 unpack_h = packed("h").unpack_from
@@ -324,16 +324,11 @@ def _write_v4(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "Name") + b3 + pack_h(e2.error_code) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(pack_h(e2.error_code) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hx(e2.error_code))
+            r.append(pack_string_Bshx[k4](k4, b3, e2.error_code))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -351,24 +346,19 @@ def _write_v5(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.error_message
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
-        b4 = e2.error_message
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BshB[k4](k4, b3, e2.error_code, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
-        else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b4)
+            r.append(write_string_length(k4, "Name") + b3 + pack_h(e2.error_code) + write_string_length(k6, "ErrorMessage"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -391,30 +381,25 @@ def _write_v6(m):
     for e2 in l1:
         b3 = e2.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b3)
+            k4 = len(b3) + 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        b4 = e2.error_message
-        if b4 is None:
-            n = 0
-            b4 = b""
+        b5 = e2.error_message
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_UhB(e2.topic_id, e2.error_code, n))
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BsUhB[k4](k4, b3, e2.topic_id, e2.error_code, k6))
         else:
-            r.append(pack_Uh(e2.topic_id, e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b4)
+            r.append(write_string_length(k4, "Name") + b3 + pack_Uh(e2.topic_id, e2.error_code) + write_string_length(k6, "ErrorMessage"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     no_tags,
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
-pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
+pack_string_Bsbbx = string_packers("Bsbbx")
+pack_string_bBsbB = string_packers("bBsbB")
 unpack_bB = packed("bB").unpack_from
 unpack_bb = packed("bb").unpack_from
 unpack_bbB = packed("bbB").unpack_from
@@ -207,44 +207,34 @@ def _write_v2(m):
     r = []
     b1 = m.resource_name_filter
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_bB(m.resource_type_filter, n))
-    else:
-        r.append(pack_b(m.resource_type_filter) + write_string_length(n, "ResourceNameFilter"))
-    r.append(b1)
-    b2 = m.principal_filter
-    if b2 is None:
-        n = 0
-        b2 = b""
-    else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(pack_bB(m.pattern_type_filter, n))
-    else:
-        r.append(pack_b(m.pattern_type_filter) + write_string_length(n, "PrincipalFilter"))
-    r.append(b2)
-    b3 = m.host_filter
+        k2 = len(b1) + 1
+    b3 = m.principal_filter
     if b3 is None:
-        n = 0
+        k4 = 0
         b3 = b""
     else:
         b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_bBsbB[k2](m.resource_type_filter, k2, b1, m.pattern_type_filter, k4))
     else:
-        r.append(write_string_length(n, "HostFilter"))
+        r.append(pack_b(m.resource_type_filter) + write_string_length(k2, "ResourceNameFilter") + b1 + pack_b(m.pattern_type_filter) + write_string_length(k4, "PrincipalFilter"))
     r.append(b3)
-    if m.unknown_tagged_fields:
-        r.append(pack_bb(m.operation, m.permission_type) + write_tags(m.unknown_tagged_fields))
+    b5 = m.host_filter
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(pack_bbx(m.operation, m.permission_type))
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if m.unknown_tagged_fields or k6 > 127:
+        r.append(write_string_length(k6, "HostFilter") + b5 + pack_bb(m.operation, m.permission_type) + write_tags(m.unknown_tagged_fields))
+    else:
+        r.append(pack_string_Bsbbx[k6](k6, b5, m.operation, m.permission_type))
     return b"".join(r)
 
 

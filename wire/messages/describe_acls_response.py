@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
-pack_bbx = packed("bbx").pack
 pack_bh = packed("bh").pack
 pack_bi = packed("bi").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
+pack_string_Bsbbx = string_packers("Bsbbx")
+pack_string_bBsbB = string_packers("bBsbB")
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_bbB = after_strings("bbB")
 unpack_bB = packed("bB").unpack_from
@@ -343,57 +344,42 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.resources
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.resources
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.resource_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e3.resource_type, n))
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.resource_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.acls
+        n = len(l7) + 1
+        if n < 128 and k6 < 128:
+            r.append(pack_string_bBsbB[k6](e4.resource_type, k6, b5, e4.pattern_type, n))
         else:
-            r.append(pack_b(e3.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b4)
-        l5 = e3.acls
-        n = len(l5) + 1
-        if n < 128:
-            r.append(pack_bB(e3.pattern_type, n))
-        else:
-            r.append(pack_b(e3.pattern_type) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.principal.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_b(e4.resource_type) + write_string_length(k6, "ResourceName") + b5 + pack_b(e4.pattern_type) + write_uvarint(n))
+        for e8 in l7:
+            b9 = e8.principal.encode()
+            k10 = len(b9) + 1
+            b11 = e8.host.encode()
+            k12 = len(b11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                r.append(write_string_length(n, "Principal"))
-            r.append(b7)
-            b8 = e6.host.encode()
-            n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k10, "Principal"))
+            r.append(b9)
+            if e8.unknown_tagged_fields or k12 > 127:
+                r.append(write_string_length(k12, "Host") + b11 + pack_bb(e8.operation, e8.permission_type) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Host"))
-            r.append(b8)
-            if e6.unknown_tagged_fields:
-                r.append(pack_bb(e6.operation, e6.permission_type) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(pack_bbx(e6.operation, e6.permission_type))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_string_Bsbbx[k12](k12, b11, e8.operation, e8.permission_type))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_BsbB = string_packers("BsbB")
 unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
@@ -243,24 +244,19 @@ def _write_v1(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.entity_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.match
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "EntityType"))
-        r.append(b3)
-        b4 = e2.match
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BsbB[k4](k4, b3, e2.match_type, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e2.match_type, n))
-        else:
-            r.append(pack_b(e2.match_type) + write_string_length(n, "Match"))
-        r.append(b4)
+            r.append(write_string_length(k4, "EntityType") + b3 + pack_b(e2.match_type) + write_string_length(k6, "Match"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_d = packed("d").pack
-pack_dx = packed("dx").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
+pack_string_Bsdx = string_packers("Bsdx")
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_after_string_dB = after_strings("dB")
 unpack_d = packed("d").unpack_from
 unpack_dB = packed("dB").unpack_from
@@ -398,77 +399,67 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
-    else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.entries
-    if l2 is None:
+        k2 = len(b1) + 1
+    l3 = m.entries
+    if l3 is None:
         n = 0
-        l2 = ()
+        l3 = ()
     else:
-        n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        l4 = e3.entity
-        n = len(l4) + 1
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        l5 = e4.entity
+        n = len(l5) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.entity_type.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e6 in l5:
+            b7 = e6.entity_type.encode()
+            k8 = len(b7) + 1
+            b9 = e6.entity_name
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                r.append(write_string_length(n, "EntityType"))
-            r.append(b6)
-            b7 = e5.entity_name
-            if b7 is None:
-                n = 0
-                b7 = b""
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "EntityName"))
+                r.append(write_string_length(k8, "EntityType"))
             r.append(b7)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if k10 < 128:
+                r.append(UVARINTS[k10])
+            else:
+                r.append(write_string_length(k10, "EntityName"))
+            r.append(b9)
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l8 = e3.values
-        n = len(l8) + 1
+        l11 = e4.values
+        n = len(l11) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.key.encode()
-            n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e12 in l11:
+            b13 = e12.key.encode()
+            k14 = len(b13) + 1
+            if e12.unknown_tagged_fields or k14 > 127:
+                r.append(write_string_length(k14, "Key") + b13 + pack_d(e12.value) + write_tags(e12.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Key"))
-            r.append(b10)
-            if e9.unknown_tagged_fields:
-                r.append(pack_d(e9.value) + write_tags(e9.unknown_tagged_fields))
-            else:
-                r.append(pack_dx(e9.value))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_string_Bsdx[k14](k14, b13, e12.value))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_count,
@@ -18,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ix = packed("ix").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_iBsiB = string_packers("iBsiB")
+pack_string_ihBsB = string_packers("ihBsB")
+pack_string_ihBsbB = string_packers("ihBsbB")
 unpack_after_string_iB = after_strings("iB")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -339,53 +340,43 @@ def _write_v0(m):
         raise inexpressible("EndpointType")
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.cluster_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.cluster_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b2)
-    l3 = m.brokers
-    n = len(l3) + 1
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_string_length(k4, "ClusterId"))
+    r.append(b3)
+    l5 = m.brokers
+    n = len(l5) + 1
     if n < 128:
         r.append(pack_iB(m.controller_id, n))
     else:
         r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e4 in l3:
-        if e4.is_fenced:
+    for e6 in l5:
+        if e6.is_fenced:
             raise inexpressible("IsFenced")
-        b5 = e4.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_iB(e4.broker_id, n))
+        b7 = e6.host.encode()
+        k8 = len(b7) + 1
+        b9 = e6.rack
+        if b9 is None:
+            k10 = 0
+            b9 = b""
         else:
-            r.append(pack_i(e4.broker_id) + write_string_length(n, "Host"))
-        r.append(b5)
-        b6 = e4.rack
-        if b6 is None:
-            n = 0
-            b6 = b""
+            b9 = b9.encode()
+            k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_iBsiB[k8](e6.broker_id, k8, b7, e6.port, k10))
         else:
-            b6 = b6.encode()
-            n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iB(e4.port, n))
-        else:
-            r.append(pack_i(e4.port) + write_string_length(n, "Rack"))
-        r.append(b6)
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
+            r.append(pack_i(e6.broker_id) + write_string_length(k8, "Host") + b7 + pack_i(e6.port) + write_string_length(k10, "Rack"))
+        r.append(b9)
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -399,53 +390,43 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.cluster_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsbB[k2](m.throttle_time_ms, m.error_code, k2, b1, m.endpoint_type, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.cluster_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_bB(m.endpoint_type, n))
-    else:
-        r.append(pack_b(m.endpoint_type) + write_string_length(n, "ClusterId"))
-    r.append(b2)
-    l3 = m.brokers
-    n = len(l3) + 1
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + pack_b(m.endpoint_type) + write_string_length(k4, "ClusterId"))
+    r.append(b3)
+    l5 = m.brokers
+    n = len(l5) + 1
     if n < 128:
         r.append(pack_iB(m.controller_id, n))
     else:
         r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e4 in l3:
-        if e4.is_fenced:
+    for e6 in l5:
+        if e6.is_fenced:
             raise inexpressible("IsFenced")
-        b5 = e4.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_iB(e4.broker_id, n))
+        b7 = e6.host.encode()
+        k8 = len(b7) + 1
+        b9 = e6.rack
+        if b9 is None:
+            k10 = 0
+            b9 = b""
         else:
-            r.append(pack_i(e4.broker_id) + write_string_length(n, "Host"))
-        r.append(b5)
-        b6 = e4.rack
-        if b6 is None:
-            n = 0
-            b6 = b""
+            b9 = b9.encode()
+            k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_iBsiB[k8](e6.broker_id, k8, b7, e6.port, k10))
         else:
-            b6 = b6.encode()
-            n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iB(e4.port, n))
-        else:
-            r.append(pack_i(e4.port) + write_string_length(n, "Rack"))
-        r.append(b6)
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
+            r.append(pack_i(e6.broker_id) + write_string_length(k8, "Host") + b7 + pack_i(e6.port) + write_string_length(k10, "Rack"))
+        r.append(b9)
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -459,53 +440,43 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.cluster_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsbB[k2](m.throttle_time_ms, m.error_code, k2, b1, m.endpoint_type, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.cluster_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_bB(m.endpoint_type, n))
-    else:
-        r.append(pack_b(m.endpoint_type) + write_string_length(n, "ClusterId"))
-    r.append(b2)
-    l3 = m.brokers
-    n = len(l3) + 1
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + pack_b(m.endpoint_type) + write_string_length(k4, "ClusterId"))
+    r.append(b3)
+    l5 = m.brokers
+    n = len(l5) + 1
     if n < 128:
         r.append(pack_iB(m.controller_id, n))
     else:
         r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e4 in l3:
-        b5 = e4.host.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_iB(e4.broker_id, n))
+    for e6 in l5:
+        b7 = e6.host.encode()
+        k8 = len(b7) + 1
+        b9 = e6.rack
+        if b9 is None:
+            k10 = 0
+            b9 = b""
         else:
-            r.append(pack_i(e4.broker_id) + write_string_length(n, "Host"))
-        r.append(b5)
-        b6 = e4.rack
-        if b6 is None:
-            n = 0
-            b6 = b""
+            b9 = b9.encode()
+            k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_iBsiB[k8](e6.broker_id, k8, b7, e6.port, k10))
         else:
-            b6 = b6.encode()
-            n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iB(e4.port, n))
+            r.append(pack_i(e6.broker_id) + write_string_length(k8, "Host") + b7 + pack_i(e6.port) + write_string_length(k10, "Rack"))
+        r.append(b9)
+        if e6.unknown_tagged_fields:
+            r.append(pack_o(e6.is_fenced) + write_tags(e6.unknown_tagged_fields))
         else:
-            r.append(pack_i(e4.port) + write_string_length(n, "Rack"))
-        r.append(b6)
-        if e4.unknown_tagged_fields:
-            r.append(pack_o(e4.is_fenced) + write_tags(e4.unknown_tagged_fields))
-        else:
-            r.append(pack_ox(e4.is_fenced))
+            r.append(pack_ox(e6.is_fenced))
     if m.unknown_tagged_fields:
         r.append(pack_i(m.cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
     else:

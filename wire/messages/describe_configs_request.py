@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_count,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_oo = packed("oo").pack
 pack_oox = packed("oox").pack
+pack_string_bBsB = string_packers("bBsB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
 unpack_h = packed("h").unpack_from
@@ -350,30 +351,25 @@ def _write_v4(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.resource_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type, n))
-        else:
-            r.append(pack_b(e2.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b3)
-        l4 = e2.configuration_keys
-        if l4 is None:
+        k4 = len(b3) + 1
+        l5 = e2.configuration_keys
+        if l5 is None:
             n = 0
-            l4 = ()
+            l5 = ()
         else:
-            n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_bBsB[k4](e2.resource_type, k4, b3, n))
         else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_b(e2.resource_type) + write_string_length(k4, "ResourceName") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.encode()
+            k8 = len(b7) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "ConfigurationKeys"))
-            r.append(b6)
+                r.append(write_string_length(k8, "ConfigurationKeys"))
+            r.append(b7)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

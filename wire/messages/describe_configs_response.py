@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,18 +32,18 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
-pack_bx = packed("bx").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 pack_obo = packed("obo").pack
-pack_oboB = packed("oboB").pack
 pack_oboi = packed("oboi").pack
+pack_string_Bsbx = string_packers("Bsbx")
+pack_string_BsoboB = string_packers("BsoboB")
+pack_string_bBsx = string_packers("bBsx")
+pack_string_hBsbB = string_packers("hBsbB")
 unpack_b = packed("b").unpack_from
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
@@ -640,95 +641,75 @@ def _write_v4(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.resource_name.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsbB[k4](e2.error_code, k4, b3, e2.resource_type, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.resource_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type, n))
-        else:
-            r.append(pack_b(e2.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b4)
-        l5 = e2.configs
-        n = len(l5) + 1
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + pack_b(e2.resource_type) + write_string_length(k6, "ResourceName"))
+        r.append(b5)
+        l7 = e2.configs
+        n = len(l7) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.name.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e8 in l7:
+            b9 = e8.name.encode()
+            k10 = len(b9) + 1
+            b11 = e8.value
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b7)
-            b8 = e6.value
-            if b8 is None:
-                n = 0
-                b8 = b""
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                b8 = b8.encode()
-                n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k10, "Name"))
+            r.append(b9)
+            l13 = e8.synonyms
+            n = len(l13) + 1
+            if n < 128 and k12 < 128:
+                r.append(pack_string_BsoboB[k12](k12, b11, e8.read_only, e8.config_source, e8.is_sensitive, n))
             else:
-                r.append(write_string_length(n, "Value"))
-            r.append(b8)
-            l9 = e6.synonyms
-            n = len(l9) + 1
-            if n < 128:
-                r.append(pack_oboB(e6.read_only, e6.config_source, e6.is_sensitive, n))
-            else:
-                r.append(pack_obo(e6.read_only, e6.config_source, e6.is_sensitive) + write_uvarint(n))
-            for e10 in l9:
-                b11 = e10.name.encode()
-                n = len(b11) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                r.append(write_string_length(k12, "Value") + b11 + pack_obo(e8.read_only, e8.config_source, e8.is_sensitive) + write_uvarint(n))
+            for e14 in l13:
+                b15 = e14.name.encode()
+                k16 = len(b15) + 1
+                b17 = e14.value
+                if b17 is None:
+                    k18 = 0
+                    b17 = b""
                 else:
-                    r.append(write_string_length(n, "Name"))
-                r.append(b11)
-                b12 = e10.value
-                if b12 is None:
-                    n = 0
-                    b12 = b""
+                    b17 = b17.encode()
+                    k18 = len(b17) + 1
+                if k16 < 128:
+                    r.append(UVARINTS[k16])
                 else:
-                    b12 = b12.encode()
-                    n = len(b12) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                    r.append(write_string_length(k16, "Name"))
+                r.append(b15)
+                if e14.unknown_tagged_fields or k18 > 127:
+                    r.append(write_string_length(k18, "Value") + b17 + pack_b(e14.source) + write_tags(e14.unknown_tagged_fields))
                 else:
-                    r.append(write_string_length(n, "Value"))
-                r.append(b12)
-                if e10.unknown_tagged_fields:
-                    r.append(pack_b(e10.source) + write_tags(e10.unknown_tagged_fields))
-                else:
-                    r.append(pack_bx(e10.source))
-            b13 = e6.documentation
-            if b13 is None:
-                n = 0
-                b13 = b""
+                    r.append(pack_string_Bsbx[k18](k18, b17, e14.source))
+            b19 = e8.documentation
+            if b19 is None:
+                k20 = 0
+                b19 = b""
             else:
-                b13 = b13.encode()
-                n = len(b13) + 1
-            if n < 128:
-                r.append(pack_bB(e6.config_type, n))
+                b19 = b19.encode()
+                k20 = len(b19) + 1
+            if e8.unknown_tagged_fields or k20 > 127:
+                r.append(pack_b(e8.config_type) + write_string_length(k20, "Documentation") + b19 + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_b(e6.config_type) + write_string_length(n, "Documentation"))
-            r.append(b13)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
+                r.append(pack_string_bBsx[k20](e8.config_type, k20, b19))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -224,19 +224,19 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.principal_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.principal_name.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "PrincipalType"))
+            r.append(write_string_length(k4, "PrincipalType"))
         r.append(b3)
-        b4 = e2.principal_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "PrincipalName"))
-        r.append(b4)
+            r.append(write_string_length(k6, "PrincipalName"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hi = packed("hi").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 pack_qqq = packed("qqq").pack
-pack_qqqB = packed("qqqB").pack
 pack_qqqh = packed("qqqh").pack
+pack_string_BsqqqB = string_packers("BsqqqB")
 unpack_after_string_qqqB = after_strings("qqqB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -481,56 +483,53 @@ def _write_v2(m):
         if e2.token_requester_principal_name:
             raise inexpressible("TokenRequesterPrincipalName")
         b3 = e2.principal_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.principal_name.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "PrincipalType"))
+            r.append(write_string_length(k4, "PrincipalType"))
         r.append(b3)
-        b4 = e2.principal_name.encode()
-        n = len(b4) + 1
+        b7 = e2.token_id.encode()
+        k8 = len(b7) + 1
+        if k8 < 128 and k6 < 128:
+            r.append(pack_string_BsqqqB[k6](k6, b5, e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k8))
+        else:
+            r.append(write_string_length(k6, "PrincipalName") + b5 + pack_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + write_string_length(k8, "TokenId"))
+        r.append(b7)
+        b9 = e2.hmac
+        n = len(b9) + 1
         if n < 128:
             r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
-            r.append(write_string_length(n, "PrincipalName"))
-        r.append(b4)
-        b5 = e2.token_id.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_qqqB(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n))
-        else:
-            r.append(pack_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + write_string_length(n, "TokenId"))
-        r.append(b5)
-        b6 = e2.hmac
-        n = len(b6) + 1
+            r.append(write_uvarint(n))
+        r.append(b9)
+        l10 = e2.renewers
+        n = len(l10) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(b6)
-        l7 = e2.renewers
-        n = len(l7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.principal_type.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e11 in l10:
+            b12 = e11.principal_type.encode()
+            k13 = len(b12) + 1
+            b14 = e11.principal_name.encode()
+            k15 = len(b14) + 1
+            if k13 < 128:
+                r.append(UVARINTS[k13])
             else:
-                r.append(write_string_length(n, "PrincipalType"))
-            r.append(b9)
-            b10 = e8.principal_name.encode()
-            n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k13, "PrincipalType"))
+            r.append(b12)
+            if k15 < 128:
+                r.append(UVARINTS[k15])
             else:
-                r.append(write_string_length(n, "PrincipalName"))
-            r.append(b10)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+                r.append(write_string_length(k15, "PrincipalName"))
+            r.append(b14)
+            if e11.unknown_tagged_fields:
+                r.append(write_tags(e11.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -554,70 +553,67 @@ def _write_v3(m):
         r.append(pack_h(m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.principal_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.principal_name.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "PrincipalType"))
+            r.append(write_string_length(k4, "PrincipalType"))
         r.append(b3)
-        b4 = e2.principal_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b7 = e2.token_requester_principal_type.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "PrincipalName"))
-        r.append(b4)
-        b5 = e2.token_requester_principal_type.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "TokenRequesterPrincipalType"))
+            r.append(write_string_length(k6, "PrincipalName"))
         r.append(b5)
-        b6 = e2.token_requester_principal_name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b9 = e2.token_requester_principal_name.encode()
+        k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "TokenRequesterPrincipalName"))
-        r.append(b6)
-        b7 = e2.token_id.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(pack_qqqB(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n))
-        else:
-            r.append(pack_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + write_string_length(n, "TokenId"))
+            r.append(write_string_length(k8, "TokenRequesterPrincipalType"))
         r.append(b7)
-        b8 = e2.hmac
-        n = len(b8) + 1
+        b11 = e2.token_id.encode()
+        k12 = len(b11) + 1
+        if k12 < 128 and k10 < 128:
+            r.append(pack_string_BsqqqB[k10](k10, b9, e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, k12))
+        else:
+            r.append(write_string_length(k10, "TokenRequesterPrincipalName") + b9 + pack_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + write_string_length(k12, "TokenId"))
+        r.append(b11)
+        b13 = e2.hmac
+        n = len(b13) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
+        else:
+            r.append(write_uvarint(n))
+        r.append(b13)
+        l14 = e2.renewers
+        n = len(l14) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(b8)
-        l9 = e2.renewers
-        n = len(l9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e10 in l9:
-            b11 = e10.principal_type.encode()
-            n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e15 in l14:
+            b16 = e15.principal_type.encode()
+            k17 = len(b16) + 1
+            b18 = e15.principal_name.encode()
+            k19 = len(b18) + 1
+            if k17 < 128:
+                r.append(UVARINTS[k17])
             else:
-                r.append(write_string_length(n, "PrincipalType"))
-            r.append(b11)
-            b12 = e10.principal_name.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k17, "PrincipalType"))
+            r.append(b16)
+            if k19 < 128:
+                r.append(UVARINTS[k19])
             else:
-                r.append(write_string_length(n, "PrincipalName"))
-            r.append(b12)
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+                r.append(write_string_length(k19, "PrincipalName"))
+            r.append(b18)
+            if e15.unknown_tagged_fields:
+                r.append(write_tags(e15.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

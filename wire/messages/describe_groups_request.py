@@ -220,11 +220,11 @@ def _write_v5(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Groups"))
+            r.append(write_string_length(k4, "Groups"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_o(m.include_authorized_operations) + write_tags(m.unknown_tagged_fields))

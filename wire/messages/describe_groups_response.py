@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 pack_ix = packed("ix").pack
+pack_string_hBsB = string_packers("hBsB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -1028,89 +1030,88 @@ def _write_v5(m):
         if e2.error_message is not None:
             raise inexpressible("ErrorMessage")
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        b5 = e2.group_state.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "GroupId"))
-        r.append(b3)
-        b4 = e2.group_state.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
-        r.append(b4)
-        b5 = e2.protocol_type.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "ProtocolType"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "GroupId") + b3 + write_string_length(k6, "GroupState"))
         r.append(b5)
-        b6 = e2.protocol_data.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b7 = e2.protocol_type.encode()
+        k8 = len(b7) + 1
+        b9 = e2.protocol_data.encode()
+        k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "ProtocolData"))
-        r.append(b6)
-        l7 = e2.members
-        n = len(l7) + 1
+            r.append(write_string_length(k8, "ProtocolType"))
+        r.append(b7)
+        l11 = e2.members
+        n = len(l11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
+        else:
+            r.append(write_string_length(k10, "ProtocolData"))
+        r.append(b9)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.member_id.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e12 in l11:
+            b13 = e12.member_id.encode()
+            k14 = len(b13) + 1
+            b15 = e12.group_instance_id
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b9)
-            b10 = e8.group_instance_id
-            if b10 is None:
-                n = 0
-                b10 = b""
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if k14 < 128:
+                r.append(UVARINTS[k14])
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "GroupInstanceId"))
-            r.append(b10)
-            b11 = e8.client_id.encode()
-            n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientId"))
-            r.append(b11)
-            b12 = e8.client_host.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
-            r.append(b12)
-            b13 = e8.member_metadata
-            n = len(b13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
+                r.append(write_string_length(k14, "MemberId"))
             r.append(b13)
-            b14 = e8.member_assignment
-            n = len(b14) + 1
+            b17 = e12.client_id.encode()
+            k18 = len(b17) + 1
+            if k16 < 128:
+                r.append(UVARINTS[k16])
+            else:
+                r.append(write_string_length(k16, "GroupInstanceId"))
+            r.append(b15)
+            b19 = e12.client_host.encode()
+            k20 = len(b19) + 1
+            if k18 < 128:
+                r.append(UVARINTS[k18])
+            else:
+                r.append(write_string_length(k18, "ClientId"))
+            r.append(b17)
+            b21 = e12.member_metadata
+            n = len(b21) + 1
+            if k20 < 128:
+                r.append(UVARINTS[k20])
+            else:
+                r.append(write_string_length(k20, "ClientHost"))
+            r.append(b19)
             if n < 128:
                 r.append(UVARINTS[n])
+            elif n < 16384:
+                r.append(pack_BB(n & 127 | 128, n >> 7))
             else:
                 r.append(write_uvarint(n))
-            r.append(b14)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+            r.append(b21)
+            b22 = e12.member_assignment
+            n = len(b22) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            elif n < 16384:
+                r.append(pack_BB(n & 127 | 128, n >> 7))
+            else:
+                r.append(write_uvarint(n))
+            r.append(b22)
+            if e12.unknown_tagged_fields:
+                r.append(write_tags(e12.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1135,100 +1136,99 @@ def _write_v6(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        b6 = e2.protocol_type.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        b9 = e2.protocol_type.encode()
+        k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "ProtocolType"))
-        r.append(b6)
-        b7 = e2.protocol_data.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "ProtocolData"))
+            r.append(write_string_length(k8, "GroupState"))
         r.append(b7)
-        l8 = e2.members
-        n = len(l8) + 1
+        b11 = e2.protocol_data.encode()
+        k12 = len(b11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
+        else:
+            r.append(write_string_length(k10, "ProtocolType"))
+        r.append(b9)
+        l13 = e2.members
+        n = len(l13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "ProtocolData"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.member_id.encode()
-            n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e14 in l13:
+            b15 = e14.member_id.encode()
+            k16 = len(b15) + 1
+            b17 = e14.group_instance_id
+            if b17 is None:
+                k18 = 0
+                b17 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b10)
-            b11 = e9.group_instance_id
-            if b11 is None:
-                n = 0
-                b11 = b""
+                b17 = b17.encode()
+                k18 = len(b17) + 1
+            if k16 < 128:
+                r.append(UVARINTS[k16])
             else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "GroupInstanceId"))
-            r.append(b11)
-            b12 = e9.client_id.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientId"))
-            r.append(b12)
-            b13 = e9.client_host.encode()
-            n = len(b13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
-            r.append(b13)
-            b14 = e9.member_metadata
-            n = len(b14) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            r.append(b14)
-            b15 = e9.member_assignment
-            n = len(b15) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
+                r.append(write_string_length(k16, "MemberId"))
             r.append(b15)
-            if e9.unknown_tagged_fields:
-                r.append(write_tags(e9.unknown_tagged_fields))
+            b19 = e14.client_id.encode()
+            k20 = len(b19) + 1
+            if k18 < 128:
+                r.append(UVARINTS[k18])
+            else:
+                r.append(write_string_length(k18, "GroupInstanceId"))
+            r.append(b17)
+            b21 = e14.client_host.encode()
+            k22 = len(b21) + 1
+            if k20 < 128:
+                r.append(UVARINTS[k20])
+            else:
+                r.append(write_string_length(k20, "ClientId"))
+            r.append(b19)
+            b23 = e14.member_metadata
+            n = len(b23) + 1
+            if k22 < 128:
+                r.append(UVARINTS[k22])
+            else:
+                r.append(write_string_length(k22, "ClientHost"))
+            r.append(b21)
+            if n < 128:
+                r.append(UVARINTS[n])
+            elif n < 16384:
+                r.append(pack_BB(n & 127 | 128, n >> 7))
+            else:
+                r.append(write_uvarint(n))
+            r.append(b23)
+            b24 = e14.member_assignment
+            n = len(b24) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            elif n < 16384:
+                r.append(pack_BB(n & 127 | 128, n >> 7))
+            else:
+                r.append(write_uvarint(n))
+            r.append(b24)
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

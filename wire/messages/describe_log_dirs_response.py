@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 iterate_iqqo = packed("iqqo").iter_unpack
 iterate_iqqoB = packed("iqqoB").iter_unpack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -45,6 +45,7 @@ pack_qq = packed("qq").pack
 pack_qqo = packed("qqo").pack
 pack_qqox = packed("qqox").pack
 pack_qqx = packed("qqx").pack
+pack_string_hBsB = string_packers("hBsB")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
@@ -685,39 +686,34 @@ def _write_v2(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.log_dir.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "LogDir"))
-        r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "LogDir") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+            for e10 in l9:
+                if e10.unknown_tagged_fields:
+                    r.append(pack_iqqo(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_iqqox(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -741,39 +737,34 @@ def _write_v3(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.log_dir.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "LogDir"))
-        r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "LogDir") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+            for e10 in l9:
+                if e10.unknown_tagged_fields:
+                    r.append(pack_iqqo(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_iqqox(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -797,39 +788,34 @@ def _write_v4(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.log_dir.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "LogDir"))
-        r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "LogDir") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+            for e10 in l9:
+                if e10.unknown_tagged_fields:
+                    r.append(pack_iqqo(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_iqqox(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -853,39 +839,34 @@ def _write_v5(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.log_dir.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, n))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "LogDir"))
-        r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "LogDir") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+            for e10 in l9:
+                if e10.unknown_tagged_fields:
+                    r.append(pack_iqqo(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_iqqox(e10.partition_index, e10.partition_size, e10.offset_lag, e10.is_future_key))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,9 +32,9 @@ iterate_qiiqiqB = packed("qiiqiqB").iter_unpack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_qiiqiq = packed("qiiqiq").pack
 pack_qiiqiqx = packed("qiiqiqx").pack
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_qiiqiqB = packed("qiiqiqB").unpack_from
@@ -266,44 +267,39 @@ def _write_v0(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
+        for e6 in l5:
+            b7 = e6.error_message
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_ihB(e5.partition_index, e5.error_code, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            l9 = e6.active_producers
+            n = len(l9) + 1
+            if n < 128 and k8 < 128:
+                r.append(pack_string_ihBsB[k8](e6.partition_index, e6.error_code, k8, b7, n))
             else:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            l7 = e5.active_producers
-            n = len(l7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_qiiqiq(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset) + write_tags(e8.unknown_tagged_fields))
+                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + write_uvarint(n))
+            for e10 in l9:
+                if e10.unknown_tagged_fields:
+                    r.append(pack_qiiqiq(e10.producer_id, e10.producer_epoch, e10.last_sequence, e10.last_timestamp, e10.coordinator_epoch, e10.current_txn_start_offset) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_qiiqiqx(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_qiiqiqx(e10.producer_id, e10.producer_epoch, e10.last_sequence, e10.last_timestamp, e10.coordinator_epoch, e10.current_txn_start_offset))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -196,27 +196,27 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicName"))
+            r.append(write_string_length(k4, "TopicName"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        f5 = [e.partition_index for e in l4 if not e.unknown_tagged_fields]
-        if len(f5) == len(l4):
-            r.append(pack_all_ix[len(f5)](*f5))
+        f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
+        if len(f6) == len(l5):
+            r.append(pack_all_ix[len(f6)](*f6))
         else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_i(e6.partition_index) + write_tags(e6.unknown_tagged_fields))
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_i(e7.partition_index) + write_tags(e7.unknown_tagged_fields))
                 else:
-                    r.append(pack_ix(e6.partition_index))
+                    r.append(pack_ix(e7.partition_index))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,7 +37,6 @@ iterate_iUqqqB = packed("iUqqqB").iter_unpack
 iterate_iqB = packed("iqB").iter_unpack
 iterate_iqqqB = packed("iqqqB").iter_unpack
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -44,15 +44,16 @@ pack_iB = packed("iB").pack
 pack_iUqqq = packed("iUqqq").pack
 pack_iUqqqx = packed("iUqqqx").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ihiiq = packed("ihiiq").pack
 pack_ihiiqB = packed("ihiiqB").pack
 pack_iiq = packed("iiq").pack
-pack_iiqB = packed("iiqB").pack
 pack_iq = packed("iq").pack
 pack_iqqq = packed("iqqq").pack
 pack_iqqqx = packed("iqqqx").pack
 pack_iqx = packed("iqx").pack
+pack_string_BsHx = string_packers("BsHx")
+pack_string_hBsB = string_packers("hBsB")
+pack_string_ihBsiiqB = string_packers("ihBsiiqB")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_hB = packed("hB").unpack_from
@@ -698,38 +699,30 @@ def _write_v0(m):
         r.append(pack_h(m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicName"))
+            r.append(write_string_length(k4, "TopicName"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.current_voters
-            n = len(l6) + 1
-            if n < 128:
-                r.append(pack_ihiiqB(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark, n))
-            else:
-                r.append(pack_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark) + write_uvarint(n))
-            for e7 in l6:
-                if e7.replica_directory_id != ZERO_UUID:
-                    raise inexpressible("ReplicaDirectoryId")
-                if e7.unknown_tagged_fields:
-                    r.append(pack_iq(e7.replica_id, e7.log_end_offset) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e7.replica_id, e7.log_end_offset))
-            l8 = e5.observers
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_0.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.current_voters
             n = len(l8) + 1
             if n < 128:
-                r.append(UVARINTS[n])
+                r.append(pack_ihiiqB(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n))
             else:
-                r.append(write_uvarint(n))
+                r.append(pack_ihiiq(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark) + write_uvarint(n))
             for e9 in l8:
                 if e9.replica_directory_id != ZERO_UUID:
                     raise inexpressible("ReplicaDirectoryId")
@@ -737,10 +730,24 @@ def _write_v0(m):
                     r.append(pack_iq(e9.replica_id, e9.log_end_offset) + write_tags(e9.unknown_tagged_fields))
                 else:
                     r.append(pack_iqx(e9.replica_id, e9.log_end_offset))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            l10 = e6.observers
+            n = len(l10) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e11 in l10:
+                if e11.replica_directory_id != ZERO_UUID:
+                    raise inexpressible("ReplicaDirectoryId")
+                if e11.unknown_tagged_fields:
+                    r.append(pack_iq(e11.replica_id, e11.log_end_offset) + write_tags(e11.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e11.replica_id, e11.log_end_offset))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e6.current_voters),len(e6.observers),), len(l5) - i7)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -764,38 +771,30 @@ def _write_v1(m):
         r.append(pack_h(m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicName"))
+            r.append(write_string_length(k4, "TopicName"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.current_voters
-            n = len(l6) + 1
-            if n < 128:
-                r.append(pack_ihiiqB(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark, n))
-            else:
-                r.append(pack_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark) + write_uvarint(n))
-            for e7 in l6:
-                if e7.replica_directory_id != ZERO_UUID:
-                    raise inexpressible("ReplicaDirectoryId")
-                if e7.unknown_tagged_fields:
-                    r.append(pack_iqqq(e7.replica_id, e7.log_end_offset, e7.last_fetch_timestamp, e7.last_caught_up_timestamp) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqqqx(e7.replica_id, e7.log_end_offset, e7.last_fetch_timestamp, e7.last_caught_up_timestamp))
-            l8 = e5.observers
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_1.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.current_voters
             n = len(l8) + 1
             if n < 128:
-                r.append(UVARINTS[n])
+                r.append(pack_ihiiqB(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark, n))
             else:
-                r.append(write_uvarint(n))
+                r.append(pack_ihiiq(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.high_watermark) + write_uvarint(n))
             for e9 in l8:
                 if e9.replica_directory_id != ZERO_UUID:
                     raise inexpressible("ReplicaDirectoryId")
@@ -803,10 +802,24 @@ def _write_v1(m):
                     r.append(pack_iqqq(e9.replica_id, e9.log_end_offset, e9.last_fetch_timestamp, e9.last_caught_up_timestamp) + write_tags(e9.unknown_tagged_fields))
                 else:
                     r.append(pack_iqqqx(e9.replica_id, e9.log_end_offset, e9.last_fetch_timestamp, e9.last_caught_up_timestamp))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            l10 = e6.observers
+            n = len(l10) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e11 in l10:
+                if e11.replica_directory_id != ZERO_UUID:
+                    raise inexpressible("ReplicaDirectoryId")
+                if e11.unknown_tagged_fields:
+                    r.append(pack_iqqq(e11.replica_id, e11.log_end_offset, e11.last_fetch_timestamp, e11.last_caught_up_timestamp) + write_tags(e11.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqqqx(e11.replica_id, e11.log_end_offset, e11.last_fetch_timestamp, e11.last_caught_up_timestamp))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_1.writers.meet((len(e6.current_voters),len(e6.observers),), len(l5) - i7)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -822,117 +835,102 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_hB(m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_hBsB[k2](m.error_code, k2, b1, n))
     else:
-        r.append(pack_h(m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_h(m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.error_message
-            if b7 is None:
-                n = 0
-                b7 = b""
+        for e8 in l7:
+            b9 = e8.error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_ihB(e6.partition_index, e6.error_code, n))
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            l11 = e8.current_voters
+            n = len(l11) + 1
+            if n < 128 and k10 < 128:
+                r.append(pack_string_ihBsiiqB[k10](e8.partition_index, e8.error_code, k10, b9, e8.leader_id, e8.leader_epoch, e8.high_watermark, n))
             else:
-                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b7)
-            l8 = e6.current_voters
-            n = len(l8) + 1
-            if n < 128:
-                r.append(pack_iiqB(e6.leader_id, e6.leader_epoch, e6.high_watermark, n))
-            else:
-                r.append(pack_iiq(e6.leader_id, e6.leader_epoch, e6.high_watermark) + write_uvarint(n))
-            for e9 in l8:
-                if len(e9.replica_directory_id) != 16:
+                r.append(pack_ih(e8.partition_index, e8.error_code) + write_string_length(k10, "ErrorMessage") + b9 + pack_iiq(e8.leader_id, e8.leader_epoch, e8.high_watermark) + write_uvarint(n))
+            for e12 in l11:
+                if len(e12.replica_directory_id) != 16:
                     raise no_uuid("ReplicaDirectoryId")
-                if e9.unknown_tagged_fields:
-                    r.append(pack_iUqqq(e9.replica_id, e9.replica_directory_id, e9.log_end_offset, e9.last_fetch_timestamp, e9.last_caught_up_timestamp) + write_tags(e9.unknown_tagged_fields))
+                if e12.unknown_tagged_fields:
+                    r.append(pack_iUqqq(e12.replica_id, e12.replica_directory_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp) + write_tags(e12.unknown_tagged_fields))
                 else:
-                    r.append(pack_iUqqqx(e9.replica_id, e9.replica_directory_id, e9.log_end_offset, e9.last_fetch_timestamp, e9.last_caught_up_timestamp))
-            l10 = e6.observers
-            n = len(l10) + 1
+                    r.append(pack_iUqqqx(e12.replica_id, e12.replica_directory_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp))
+            l13 = e8.observers
+            n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e11 in l10:
-                if len(e11.replica_directory_id) != 16:
+            for e14 in l13:
+                if len(e14.replica_directory_id) != 16:
                     raise no_uuid("ReplicaDirectoryId")
-                if e11.unknown_tagged_fields:
-                    r.append(pack_iUqqq(e11.replica_id, e11.replica_directory_id, e11.log_end_offset, e11.last_fetch_timestamp, e11.last_caught_up_timestamp) + write_tags(e11.unknown_tagged_fields))
+                if e14.unknown_tagged_fields:
+                    r.append(pack_iUqqq(e14.replica_id, e14.replica_directory_id, e14.log_end_offset, e14.last_fetch_timestamp, e14.last_caught_up_timestamp) + write_tags(e14.unknown_tagged_fields))
                 else:
-                    r.append(pack_iUqqqx(e11.replica_id, e11.replica_directory_id, e11.log_end_offset, e11.last_fetch_timestamp, e11.last_caught_up_timestamp))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                    r.append(pack_iUqqqx(e14.replica_id, e14.replica_directory_id, e14.log_end_offset, e14.last_fetch_timestamp, e14.last_caught_up_timestamp))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l12 = m.nodes
-    n = len(l12) + 1
+    l15 = m.nodes
+    n = len(l15) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e13 in l12:
-        l14 = e13.listeners
-        n = len(l14) + 1
+    for e16 in l15:
+        l17 = e16.listeners
+        n = len(l17) + 1
         if n < 128:
-            r.append(pack_iB(e13.node_id, n))
+            r.append(pack_iB(e16.node_id, n))
         else:
-            r.append(pack_i(e13.node_id) + write_uvarint(n))
-        for e15 in l14:
-            b16 = e15.name.encode()
-            n = len(b16) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_i(e16.node_id) + write_uvarint(n))
+        for e18 in l17:
+            b19 = e18.name.encode()
+            k20 = len(b19) + 1
+            b21 = e18.host.encode()
+            k22 = len(b21) + 1
+            if k20 < 128:
+                r.append(UVARINTS[k20])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b16)
-            b17 = e15.host.encode()
-            n = len(b17) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k20, "Name"))
+            r.append(b19)
+            if e18.unknown_tagged_fields or k22 > 127:
+                r.append(write_string_length(k22, "Host") + b21 + pack_H(e18.port) + write_tags(e18.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Host"))
-            r.append(b17)
-            if e15.unknown_tagged_fields:
-                r.append(pack_H(e15.port) + write_tags(e15.unknown_tagged_fields))
-            else:
-                r.append(pack_Hx(e15.port))
-        if e13.unknown_tagged_fields:
-            r.append(write_tags(e13.unknown_tagged_fields))
+                r.append(pack_string_BsHx[k22](k22, b21, e18.port))
+        if e16.unknown_tagged_fields:
+            r.append(write_tags(e16.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -942,8 +940,8 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID), ("last_fetch_timestamp", -1), ("last_caught_up_timestamp", -1),))),), (("error_message", ""),))
-_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID),))),), (("error_message", ""),))
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID, True), ("last_fetch_timestamp", -1, False), ("last_caught_up_timestamp", -1, False),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"),), (("replica_directory_id", ZERO_UUID, True), ("last_fetch_timestamp", -1, False), ("last_caught_up_timestamp", -1, False),))),), (("error_message", "", False),))
+_shapes_1 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("high_watermark", "q"), ("current_voters", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID, True),))), ("observers", "[]", (_ReplicaState, (("replica_id", "i"), ("log_end_offset", "q"), ("last_fetch_timestamp", "q"), ("last_caught_up_timestamp", "q"),), (("replica_directory_id", ZERO_UUID, True),))),), (("error_message", "", False),))
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeQuorumResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}
 

@@ -209,40 +209,40 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b3)
-        l4 = e2.topics
-        if l4 is None:
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        if l5 is None:
             n = 0
-            l4 = ()
+            l5 = ()
         else:
-            n = len(l4) + 1
+            n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "GroupId"))
+        r.append(b3)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.topic_name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e6 in l5:
+            b7 = e6.topic_name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "TopicName"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "TopicName"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_iqih = packed("iqih").pack
-pack_iqihB = packed("iqihB").pack
 pack_iqiqh = packed("iqiqh").pack
-pack_iqiqhB = packed("iqiqhB").pack
+pack_string_BsUB = string_packers("BsUB")
+pack_string_hBsx = string_packers("hBsx")
+pack_string_iqihBsx = string_packers("iqihBsx")
+pack_string_iqiqhBsx = string_packers("iqiqhBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_UB = after_strings("UB")
 unpack_hB = packed("hB").unpack_from
@@ -378,71 +379,56 @@ def _write_v0(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.topic_name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "TopicName"))
-            r.append(b6)
-            if len(e5.topic_id) != 16:
+        for e6 in l5:
+            b7 = e6.topic_name.encode()
+            k8 = len(b7) + 1
+            if len(e6.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l7 = e5.partitions
-            n = len(l7) + 1
-            if n < 128:
-                r.append(pack_UB(e5.topic_id, n))
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if n < 128 and k8 < 128:
+                r.append(pack_string_BsUB[k8](k8, b7, e6.topic_id, n))
             else:
-                r.append(pack_U(e5.topic_id) + write_uvarint(n))
-            for e8 in l7:
-                b9 = e8.error_message
-                if b9 is None:
-                    n = 0
-                    b9 = b""
+                r.append(write_string_length(k8, "TopicName") + b7 + pack_U(e6.topic_id) + write_uvarint(n))
+            for e10 in l9:
+                b11 = e10.error_message
+                if b11 is None:
+                    k12 = 0
+                    b11 = b""
                 else:
-                    b9 = b9.encode()
-                    n = len(b9) + 1
-                if n < 128:
-                    r.append(pack_iqihB(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code, n))
+                    b11 = b11.encode()
+                    k12 = len(b11) + 1
+                if e10.unknown_tagged_fields or k12 > 127:
+                    r.append(pack_iqih(e10.partition_index, e10.start_offset, e10.leader_epoch, e10.error_code) + write_string_length(k12, "ErrorMessage") + b11 + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqih(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code) + write_string_length(n, "ErrorMessage"))
-                r.append(b9)
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_string_iqihBsx[k12](e10.partition_index, e10.start_offset, e10.leader_epoch, e10.error_code, k12, b11))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        b10 = e2.error_message
-        if b10 is None:
-            n = 0
-            b10 = b""
+        b13 = e2.error_message
+        if b13 is None:
+            k14 = 0
+            b13 = b""
         else:
-            b10 = b10.encode()
-            n = len(b10) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            b13 = b13.encode()
+            k14 = len(b13) + 1
+        if e2.unknown_tagged_fields or k14 > 127:
+            r.append(pack_h(e2.error_code) + write_string_length(k14, "ErrorMessage") + b13 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b10)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_hBsx[k14](e2.error_code, k14, b13))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -460,71 +446,56 @@ def _write_v1(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.topic_name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "TopicName"))
-            r.append(b6)
-            if len(e5.topic_id) != 16:
+        for e6 in l5:
+            b7 = e6.topic_name.encode()
+            k8 = len(b7) + 1
+            if len(e6.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l7 = e5.partitions
-            n = len(l7) + 1
-            if n < 128:
-                r.append(pack_UB(e5.topic_id, n))
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if n < 128 and k8 < 128:
+                r.append(pack_string_BsUB[k8](k8, b7, e6.topic_id, n))
             else:
-                r.append(pack_U(e5.topic_id) + write_uvarint(n))
-            for e8 in l7:
-                b9 = e8.error_message
-                if b9 is None:
-                    n = 0
-                    b9 = b""
+                r.append(write_string_length(k8, "TopicName") + b7 + pack_U(e6.topic_id) + write_uvarint(n))
+            for e10 in l9:
+                b11 = e10.error_message
+                if b11 is None:
+                    k12 = 0
+                    b11 = b""
                 else:
-                    b9 = b9.encode()
-                    n = len(b9) + 1
-                if n < 128:
-                    r.append(pack_iqiqhB(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code, n))
+                    b11 = b11.encode()
+                    k12 = len(b11) + 1
+                if e10.unknown_tagged_fields or k12 > 127:
+                    r.append(pack_iqiqh(e10.partition_index, e10.start_offset, e10.leader_epoch, e10.lag, e10.error_code) + write_string_length(k12, "ErrorMessage") + b11 + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqiqh(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code) + write_string_length(n, "ErrorMessage"))
-                r.append(b9)
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_string_iqiqhBsx[k12](e10.partition_index, e10.start_offset, e10.leader_epoch, e10.lag, e10.error_code, k12, b11))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        b10 = e2.error_message
-        if b10 is None:
-            n = 0
-            b10 = b""
+        b13 = e2.error_message
+        if b13 is None:
+            k14 = 0
+            b13 = b""
         else:
-            b10 = b10.encode()
-            n = len(b10) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            b13 = b13.encode()
+            k14 = len(b13) + 1
+        if e2.unknown_tagged_fields or k14 > 127:
+            r.append(pack_h(e2.error_code) + write_string_length(k14, "ErrorMessage") + b13 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b10)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_hBsx[k14](e2.error_code, k14, b13))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
-pack_ibB = packed("ibB").pack
-pack_ix = packed("ix").pack
+pack_string_ibBsix = string_packers("ibBsix")
 unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 unpack_ib = packed("ib").unpack_from
@@ -193,31 +193,26 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    e4 = m.cursor
-    if e4 is None:
+    e5 = m.cursor
+    if e5 is None:
         r.append(pack_ib(m.response_partition_limit, -1))
     else:
-        b5 = e4.topic_name.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_ibB(m.response_partition_limit, 1, n))
+        b6 = e5.topic_name.encode()
+        k7 = len(b6) + 1
+        if e5.unknown_tagged_fields or k7 > 127:
+            r.append(pack_ib(m.response_partition_limit, 1) + write_string_length(k7, "TopicName") + b6 + pack_i(e5.partition_index) + write_tags(e5.unknown_tagged_fields))
         else:
-            r.append(pack_ib(m.response_partition_limit, 1) + write_string_length(n, "TopicName"))
-        r.append(b5)
-        if e4.unknown_tagged_fields:
-            r.append(pack_i(e4.partition_index) + write_tags(e4.unknown_tagged_fields))
-        else:
-            r.append(pack_ix(e4.partition_index))
+            r.append(pack_string_ibBsix[k7](m.response_partition_limit, 1, k7, b6, e5.partition_index))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -35,17 +36,16 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Uo = packed("Uo").pack
-pack_UoB = packed("UoB").pack
 pack_all_i = packers("i")
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hiii = packed("hiii").pack
 pack_hiiiB = packed("hiiiB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ix = packed("ix").pack
+pack_string_bBsix = string_packers("bBsix")
+pack_string_hBsUoB = string_packers("hBsUoB")
 unpack_UoB = packed("UoB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_all_i = unpackers("i")
@@ -348,54 +348,37 @@ def _write_v0(m):
     for e2 in l1:
         b3 = e2.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
-        else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "Name"))
-        r.append(b3)
+            k4 = len(b3) + 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e2.partitions
-        n = len(l4) + 1
-        if n < 128:
-            r.append(pack_UoB(e2.topic_id, e2.is_internal, n))
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_hBsUoB[k4](e2.error_code, k4, b3, e2.topic_id, e2.is_internal, n))
         else:
-            r.append(pack_Uo(e2.topic_id, e2.is_internal) + write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.replica_nodes
-            n = len(l6) + 1
-            if n < 128:
-                r.append(pack_hiiiB(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch, n))
-            else:
-                r.append(pack_hiii(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch) + write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
-            l7 = e5.isr_nodes
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "Name") + b3 + pack_Uo(e2.topic_id, e2.is_internal) + write_uvarint(n))
+        for e6 in l5:
+            l7 = e6.replica_nodes
             n = len(l7) + 1
             if n < 128:
-                r.append(UVARINTS[n])
+                r.append(pack_hiiiB(e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n))
             else:
-                r.append(write_uvarint(n))
+                r.append(pack_hiii(e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch) + write_uvarint(n))
             if l7:
                 r.append(pack_all_i[len(l7)](*l7))
-            l8 = e5.eligible_leader_replicas
-            if l8 is None:
-                n = 0
-                l8 = ()
-            else:
-                n = len(l8) + 1
+            l8 = e6.isr_nodes
+            n = len(l8) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
             if l8:
                 r.append(pack_all_i[len(l8)](*l8))
-            l9 = e5.last_known_elr
+            l9 = e6.eligible_leader_replicas
             if l9 is None:
                 n = 0
                 l9 = ()
@@ -407,37 +390,44 @@ def _write_v0(m):
                 r.append(write_uvarint(n))
             if l9:
                 r.append(pack_all_i[len(l9)](*l9))
-            l10 = e5.offline_replicas
-            n = len(l10) + 1
+            l10 = e6.last_known_elr
+            if l10 is None:
+                n = 0
+                l10 = ()
+            else:
+                n = len(l10) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
             if l10:
                 r.append(pack_all_i[len(l10)](*l10))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            l11 = e6.offline_replicas
+            n = len(l11) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(pack_i(e2.topic_authorized_operations) + write_tags(e2.unknown_tagged_fields))
         else:
             r.append(pack_ix(e2.topic_authorized_operations))
-    e11 = m.next_cursor
-    if e11 is None:
+    e12 = m.next_cursor
+    if e12 is None:
         r.append(pack_b(-1))
     else:
-        b12 = e11.topic_name.encode()
-        n = len(b12) + 1
-        if n < 128:
-            r.append(pack_bB(1, n))
+        b13 = e12.topic_name.encode()
+        k14 = len(b13) + 1
+        if e12.unknown_tagged_fields or k14 > 127:
+            r.append(pack_b(1) + write_string_length(k14, "TopicName") + b13 + pack_i(e12.partition_index) + write_tags(e12.unknown_tagged_fields))
         else:
-            r.append(pack_b(1) + write_string_length(n, "TopicName"))
-        r.append(b12)
-        if e11.unknown_tagged_fields:
-            r.append(pack_i(e11.partition_index) + write_tags(e11.unknown_tagged_fields))
-        else:
-            r.append(pack_ix(e11.partition_index))
+            r.append(pack_string_bBsix[k14](1, k14, b13, e12.partition_index))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 pack_all_i = packers("i")
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_iqqh = packed("iqqh").pack
 pack_iqqhB = packed("iqqhB").pack
+pack_string_hBsB = string_packers("hBsB")
 unpack_after_string_iqqhB = after_strings("iqqhB")
 unpack_all_i = unpackers("i")
 unpack_hB = packed("hB").unpack_from
@@ -237,43 +238,38 @@ def _write_v0(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.transactional_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+        k4 = len(b3) + 1
+        b5 = e2.transaction_state.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "TransactionalId"))
-        r.append(b3)
-        b4 = e2.transaction_state.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "TransactionState"))
-        r.append(b4)
-        l5 = e2.topics
-        n = len(l5) + 1
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "TransactionalId") + b3 + write_string_length(k6, "TransactionState"))
+        r.append(b5)
+        l7 = e2.topics
+        n = len(l7) + 1
         if n < 128:
             r.append(pack_iqqhB(e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n))
         else:
             r.append(pack_iqqh(e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.topic.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e8 in l7:
+            b9 = e8.topic.encode()
+            k10 = len(b9) + 1
+            l11 = e8.partitions
+            n = len(l11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                r.append(write_string_length(n, "Topic"))
-            r.append(b7)
-            l8 = e6.partitions
-            n = len(l8) + 1
+                r.append(write_string_length(k10, "Topic"))
+            r.append(b9)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l8:
-                r.append(pack_all_i[len(l8)](*l8))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -15,8 +15,11 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     nullable_compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -29,12 +32,13 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 iterate_biB = packed("biB").iter_unpack
+pack_all_bix = packers("bix")
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_BshB = string_packers("BshB")
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_after_string_hB = after_strings("hB")
 unpack_biB = packed("biB").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -227,55 +231,49 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.results
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.results
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.user.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.user.encode()
+        k6 = len(b5) + 1
+        b7 = e4.error_message
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(write_string_length(n, "User"))
-        r.append(b4)
-        b5 = e3.error_message
-        if b5 is None:
-            n = 0
-            b5 = b""
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if k8 < 128 and k6 < 128:
+            r.append(pack_string_BshB[k6](k6, b5, e4.error_code, k8))
         else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(pack_hB(e3.error_code, n))
-        else:
-            r.append(pack_h(e3.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b5)
-        l6 = e3.credential_infos
-        n = len(l6) + 1
+            r.append(write_string_length(k6, "User") + b5 + pack_h(e4.error_code) + write_string_length(k8, "ErrorMessage"))
+        r.append(b7)
+        l9 = e4.credential_infos
+        n = len(l9) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e7 in l6:
-            if e7.unknown_tagged_fields:
-                r.append(pack_bi(e7.mechanism, e7.iterations) + write_tags(e7.unknown_tagged_fields))
-            else:
-                r.append(pack_bix(e7.mechanism, e7.iterations))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        f10 = _flat_0(l9) if len(l9) > 8 else ()
+        if f10:
+            r.append(pack_flat(pack_all_bix, f10, 2))
+        else:
+            for e11 in l9:
+                if e11.unknown_tagged_fields:
+                    r.append(pack_bi(e11.mechanism, e11.iterations) + write_tags(e11.unknown_tagged_fields))
+                else:
+                    r.append(pack_bix(e11.mechanism, e11.iterations))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -283,6 +281,15 @@ def _write_v0(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.mechanism)
+        f.append(e.iterations)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

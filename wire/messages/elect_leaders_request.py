@@ -331,20 +331,20 @@ def _write_v2(m):
         r.append(pack_b(m.election_type) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l4:
-            r.append(pack_all_i[len(l4)](*l4))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -38,6 +39,7 @@ pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
 pack_ihi = packed("ihi").pack
 pack_ii = packed("ii").pack
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -380,35 +382,30 @@ def _write_v2(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partition_result
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partition_result
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
+        for e6 in l5:
+            b7 = e6.error_message
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_ihB(e5.partition_id, e5.error_code, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            if e6.unknown_tagged_fields or k8 > 127:
+                r.append(pack_ih(e6.partition_id, e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e5.partition_id, e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
+                r.append(pack_string_ihBsx[k8](e6.partition_id, e6.error_code, k8, b7))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     packed,
     packers,
     read_tags,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 iterate_iUB = packed("iUB").iter_unpack
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -49,6 +49,7 @@ pack_iUx = packed("iUx").pack
 pack_iii = packed("iii").pack
 pack_iiiB = packed("iiiB").pack
 pack_iiii = packed("iiii").pack
+pack_string_BsHx = string_packers("BsHx")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_all_i = unpackers("i")
@@ -429,83 +430,84 @@ def _write_v1(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "ClusterId"))
+        r.append(write_string_length(k2, "ClusterId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            l7 = e6.preferred_candidates
-            n = len(l7) + 1
+        i9 = 0
+        while i9 < len(l7):
+            i9 = _shapes_0.writers.last(l7, i9, r)
+            if i9 == len(l7): break
+            e8 = l7[i9]
+            i9 += 1
+            l10 = e8.preferred_candidates
+            n = len(l10) + 1
             if n < 128:
-                r.append(pack_iiiB(e6.partition_index, e6.leader_id, e6.leader_epoch, n))
+                r.append(pack_iiiB(e8.partition_index, e8.leader_id, e8.leader_epoch, n))
             else:
-                r.append(pack_iii(e6.partition_index, e6.leader_id, e6.leader_epoch) + write_uvarint(n))
-            for e8 in l7:
-                if len(e8.candidate_directory_id) != 16:
+                r.append(pack_iii(e8.partition_index, e8.leader_id, e8.leader_epoch) + write_uvarint(n))
+            for e11 in l10:
+                if len(e11.candidate_directory_id) != 16:
                     raise no_uuid("CandidateDirectoryId")
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iU(e8.candidate_id, e8.candidate_directory_id) + write_tags(e8.unknown_tagged_fields))
+                if e11.unknown_tagged_fields:
+                    r.append(pack_iU(e11.candidate_id, e11.candidate_directory_id) + write_tags(e11.unknown_tagged_fields))
                 else:
-                    r.append(pack_iUx(e8.candidate_id, e8.candidate_directory_id))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                    r.append(pack_iUx(e11.candidate_id, e11.candidate_directory_id))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e8.preferred_candidates),), len(l7) - i9)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l9 = m.leader_endpoints
-    n = len(l9) + 1
+    l12 = m.leader_endpoints
+    n = len(l12) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e10 in l9:
-        b11 = e10.name.encode()
-        n = len(b11) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e13 in l12:
+        b14 = e13.name.encode()
+        k15 = len(b14) + 1
+        b16 = e13.host.encode()
+        k17 = len(b16) + 1
+        if k15 < 128:
+            r.append(UVARINTS[k15])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b11)
-        b12 = e10.host.encode()
-        n = len(b12) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            r.append(write_string_length(k15, "Name"))
+        r.append(b14)
+        if e13.unknown_tagged_fields or k17 > 127:
+            r.append(write_string_length(k17, "Host") + b16 + pack_H(e13.port) + write_tags(e13.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b12)
-        if e10.unknown_tagged_fields:
-            r.append(pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
-        else:
-            r.append(pack_Hx(e10.port))
+            r.append(pack_string_BsHx[k17](k17, b16, e13.port))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -513,7 +515,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("preferred_candidates", "[]", (_ReplicaInfo, (("candidate_id", "i"), ("candidate_directory_id", "U"),), ())),), (("preferred_successors", []),))
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("preferred_candidates", "[]", (_ReplicaInfo, (("candidate_id", "i"), ("candidate_directory_id", "U"),), ())),), (("preferred_successors", [], False),))
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}
 

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -39,14 +40,13 @@ if TYPE_CHECKING:
 iterate_ihii = packed("ihii").iter_unpack
 iterate_ihiiB = packed("ihiiB").iter_unpack
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hi = packed("hi").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ihii = packed("ihii").pack
 pack_ihiix = packed("ihiix").pack
+pack_string_iBsHx = string_packers("iBsHx")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_h = packed("h").unpack_from
@@ -381,55 +381,52 @@ def _write_v1(m):
         r.append(pack_h(m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "TopicName"))
+            r.append(write_string_length(k4, "TopicName"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+        for e6 in l5:
+            if e6.unknown_tagged_fields:
+                r.append(pack_ihii(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_ihiix(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
+                r.append(pack_ihiix(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a6 = len(r)
-        r.append(b"\0")
+        a7 = len(r)
+        r.append(b"")
+        t8 = 0
         if m.node_endpoints:
-            r7 = []
-            l8 = m.node_endpoints
-            n = len(l8) + 1
+            t8 += 1
+            r9 = []
+            l10 = m.node_endpoints
+            n = len(l10) + 1
             if n < 128:
-                r7.append(UVARINTS[n])
+                r9.append(UVARINTS[n])
             else:
-                r7.append(write_uvarint(n))
-            for e9 in l8:
-                b10 = e9.host.encode()
-                n = len(b10) + 1
-                if n < 128:
-                    r7.append(pack_iB(e9.node_id, n))
+                r9.append(write_uvarint(n))
+            for e11 in l10:
+                b12 = e11.host.encode()
+                k13 = len(b12) + 1
+                if e11.unknown_tagged_fields or k13 > 127:
+                    r9.append(pack_i(e11.node_id) + write_string_length(k13, "Host") + b12 + pack_H(e11.port) + write_tags(e11.unknown_tagged_fields))
                 else:
-                    r7.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
-                r7.append(b10)
-                if e9.unknown_tagged_fields:
-                    r7.append(pack_H(e9.port) + write_tags(e9.unknown_tagged_fields))
-                else:
-                    r7.append(pack_Hx(e9.port))
-            r.append(write_tag(0, r7))
+                    r9.append(pack_string_iBsHx[k13](e11.node_id, k13, b12, e11.port))
+            r.append(write_tag(0, r9))
         if m.unknown_tagged_fields:
-            merge_tags(r, a6, m.unknown_tagged_fields)
+            merge_tags(r, a7, m.unknown_tagged_fields, b"")
         else:
-            r[a6] = UVARINTS[len(r) - a6 - 1]
+            r[a7] = UVARINTS[t8]
     else:
         r.append(b"\0")
     return b"".join(r)

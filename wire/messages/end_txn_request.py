@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_string,
@@ -16,6 +15,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pack_h = packed("h").pack
 pack_qho = packed("qho").pack
-pack_qhox = packed("qhox").pack
+pack_string_Bsqhox = string_packers("Bsqhox")
 unpack_after_string_qhoB = after_strings("qhoB")
 unpack_h = packed("h").unpack_from
 unpack_qho = packed("qho").unpack_from
@@ -144,16 +144,11 @@ def _write_v0(m):
 def _write_v3(m):
     r = []
     b1 = m.transactional_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_qho(m.producer_id, m.producer_epoch, m.committed) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_qho(m.producer_id, m.producer_epoch, m.committed) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_qhox(m.producer_id, m.producer_epoch, m.committed))
+        r.append(pack_string_Bsqhox[k2](k2, b1, m.producer_id, m.producer_epoch, m.committed))
     return b"".join(r)
 
 

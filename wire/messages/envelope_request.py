@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_bytes,
     nullable_compact_bytes,
+    packed,
     read_tags,
     write_tags,
     write_uvarint,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
+pack_BB = packed("BB").pack
 
 
 class EnvelopeRequest(Message):
@@ -125,6 +127,8 @@ def _write_v0(m):
     n = len(b1) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b1)
@@ -136,6 +140,8 @@ def _write_v0(m):
         n = len(b2) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b2)
@@ -143,6 +149,8 @@ def _write_v0(m):
     n = len(b3) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b3)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
 pack_hx = packed("hx").pack
 unpack_hB = packed("hB").unpack_from
@@ -111,6 +112,8 @@ def _write_v0(m):
         n = len(b1) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b1)

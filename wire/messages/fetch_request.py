@@ -50,6 +50,7 @@ iterate_iiqqi = packed("iiqqi").iter_unpack
 iterate_iqi = packed("iqi").iter_unpack
 iterate_iqqi = packed("iqqi").iter_unpack
 pack_BBU = packed("BBU").pack
+pack_BBiqx = packed("BBiqx").pack
 pack_BBq = packed("BBq").pack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -63,12 +64,12 @@ pack_iiiibii = packed("iiiibii").pack
 pack_iiiibiiB = packed("iiiibiiB").pack
 pack_iiiibiii = packed("iiiibiii").pack
 pack_iiqiqi = packed("iiqiqi").pack
+pack_iiqiqiB = packed("iiqiqiB").pack
 pack_iiqiqix = packed("iiqiqix").pack
 pack_iiqqi = packed("iiqqi").pack
 pack_iq = packed("iq").pack
 pack_iqi = packed("iqi").pack
 pack_iqqi = packed("iqqi").pack
-pack_iqx = packed("iqx").pack
 unpack_U = packed("U").unpack_from
 unpack_UB = packed("UB").unpack_from
 unpack_all_i = unpackers("i")
@@ -1427,7 +1428,7 @@ def _read_v18(d, o, s, w):
         c2 = n
         while len(l1) < c2:
             if s is None:
-                o = _shapes_0.last(d, o, c2 - len(l1), l1)
+                o = _shapes_3.last(d, o, c2 - len(l1), l1)
                 if len(l1) == c2: break
             e3 = _FetchTopic()
             e3.topic = ""
@@ -1499,7 +1500,7 @@ def _read_v18(d, o, s, w):
             else:
                 e3.unknown_tagged_fields = ()
             l1.append(e3)
-            if s is None: _shapes_0.meet((len(e3.partitions),), c2 - len(l1))
+            if s is None: _shapes_3.meet((len(e3.partitions),), c2 - len(l1))
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1800,82 +1801,84 @@ def _write_v12(m):
         r.append(pack_iiiibii(m.replica_id, m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiqiqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes) + write_tags(e5.unknown_tagged_fields))
+        for e6 in l5:
+            if e6.unknown_tagged_fields:
+                r.append(pack_iiqiqi(e6.partition, e6.current_leader_epoch, e6.fetch_offset, e6.last_fetched_epoch, e6.log_start_offset, e6.partition_max_bytes) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
+                r.append(pack_iiqiqix(e6.partition, e6.current_leader_epoch, e6.fetch_offset, e6.last_fetched_epoch, e6.log_start_offset, e6.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l6 = m.forgotten_topics_data
-    n = len(l6) + 1
+    l7 = m.forgotten_topics_data
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.topic.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.topic.encode()
+        k10 = len(b9) + 1
+        l11 = e8.partitions
+        n = len(l11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
         else:
-            r.append(write_string_length(n, "Topic"))
-        r.append(b8)
-        l9 = e7.partitions
-        n = len(l9) + 1
+            r.append(write_string_length(k10, "Topic"))
+        r.append(b9)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l9:
-            r.append(pack_all_i[len(l9)](*l9))
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
+        if l11:
+            r.append(pack_all_i[len(l11)](*l11))
+        if e8.unknown_tagged_fields:
+            r.append(write_tags(e8.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b10 = m.rack_id.encode()
-    n = len(b10) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b12 = m.rack_id.encode()
+    k13 = len(b12) + 1
+    if k13 < 128:
+        r.append(UVARINTS[k13])
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b10)
+        r.append(write_string_length(k13, "RackId"))
+    r.append(b12)
     if m.cluster_id is not None or m.unknown_tagged_fields:
-        a11 = len(r)
-        r.append(b"\0")
+        a14 = len(r)
+        r.append(b"")
+        t15 = 0
         if m.cluster_id is not None:
-            r12 = []
-            b13 = m.cluster_id
-            if b13 is None:
-                n = 0
-                b13 = b""
+            t15 += 1
+            r16 = []
+            b17 = m.cluster_id
+            if b17 is None:
+                k18 = 0
+                b17 = b""
             else:
-                b13 = b13.encode()
-                n = len(b13) + 1
-            if n < 128:
-                r12.append(UVARINTS[n])
+                b17 = b17.encode()
+                k18 = len(b17) + 1
+            if k18 < 128:
+                r16.append(UVARINTS[k18])
             else:
-                r12.append(write_string_length(n, "ClusterId"))
-            r12.append(b13)
-            r.append(write_tag(0, r12))
+                r16.append(write_string_length(k18, "ClusterId"))
+            r16.append(b17)
+            r.append(write_tag(0, r16))
         if m.unknown_tagged_fields:
-            merge_tags(r, a11, m.unknown_tagged_fields)
+            merge_tags(r, a14, m.unknown_tagged_fields, b"")
         else:
-            r[a11] = UVARINTS[len(r) - a11 - 1]
+            r[a14] = UVARINTS[t15]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -1891,74 +1894,88 @@ def _write_v13(m):
         r.append(pack_iiiibiiB(m.replica_id, m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n))
     else:
         r.append(pack_iiiibii(m.replica_id, m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch) + write_uvarint(n))
-    for e2 in l1:
+    i3 = 0
+    while i3 < len(l1):
+        i3 = _shapes_0.writers.last(l1, i3, r)
+        if i3 == len(l1): break
+        e2 = l1[i3]
+        i3 += 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l3 = e2.partitions
-        n = len(l3) + 1
+        l4 = e2.partitions
+        n = len(l4) + 1
         if n < 128:
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            if e4.unknown_tagged_fields:
-                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes) + write_tags(e4.unknown_tagged_fields))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iiqiqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes) + write_tags(e5.unknown_tagged_fields))
             else:
-                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                r.append(pack_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l5 = m.forgotten_topics_data
-    n = len(l5) + 1
+        _shapes_0.writers.meet((len(e2.partitions),), len(l1) - i3)
+    l6 = m.forgotten_topics_data
+    n = len(l6) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        if len(e6.topic_id) != 16:
+    i8 = 0
+    while i8 < len(l6):
+        i8 = _shapes_1.writers.last(l6, i8, r)
+        if i8 == len(l6): break
+        e7 = l6[i8]
+        i8 += 1
+        if len(e7.topic_id) != 16:
             raise no_uuid("TopicId")
-        l7 = e6.partitions
-        n = len(l7) + 1
+        l9 = e7.partitions
+        n = len(l9) + 1
         if n < 128:
-            r.append(pack_UB(e6.topic_id, n))
+            r.append(pack_UB(e7.topic_id, n))
         else:
-            r.append(pack_U(e6.topic_id) + write_uvarint(n))
-        if l7:
-            r.append(pack_all_i[len(l7)](*l7))
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+            r.append(pack_U(e7.topic_id) + write_uvarint(n))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
+        if e7.unknown_tagged_fields:
+            r.append(write_tags(e7.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b8 = m.rack_id.encode()
-    n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        _shapes_1.writers.meet((len(e7.partitions),), len(l6) - i8)
+    b10 = m.rack_id.encode()
+    k11 = len(b10) + 1
+    if k11 < 128:
+        r.append(UVARINTS[k11])
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b8)
+        r.append(write_string_length(k11, "RackId"))
+    r.append(b10)
     if m.cluster_id is not None or m.unknown_tagged_fields:
-        a9 = len(r)
-        r.append(b"\0")
+        a12 = len(r)
+        r.append(b"")
+        t13 = 0
         if m.cluster_id is not None:
-            r10 = []
-            b11 = m.cluster_id
-            if b11 is None:
-                n = 0
-                b11 = b""
+            t13 += 1
+            r14 = []
+            b15 = m.cluster_id
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r10.append(UVARINTS[n])
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if k16 < 128:
+                r14.append(UVARINTS[k16])
             else:
-                r10.append(write_string_length(n, "ClusterId"))
-            r10.append(b11)
-            r.append(write_tag(0, r10))
+                r14.append(write_string_length(k16, "ClusterId"))
+            r14.append(b15)
+            r.append(write_tag(0, r14))
         if m.unknown_tagged_fields:
-            merge_tags(r, a9, m.unknown_tagged_fields)
+            merge_tags(r, a12, m.unknown_tagged_fields, b"")
         else:
-            r[a9] = UVARINTS[len(r) - a9 - 1]
+            r[a12] = UVARINTS[t13]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -1974,82 +1991,95 @@ def _write_v15(m):
         r.append(pack_iiibiiB(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n))
     else:
         r.append(pack_iiibii(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch) + write_uvarint(n))
-    for e2 in l1:
+    i3 = 0
+    while i3 < len(l1):
+        i3 = _shapes_0.writers.last(l1, i3, r)
+        if i3 == len(l1): break
+        e2 = l1[i3]
+        i3 += 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l3 = e2.partitions
-        n = len(l3) + 1
+        l4 = e2.partitions
+        n = len(l4) + 1
         if n < 128:
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            if e4.unknown_tagged_fields:
-                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes) + write_tags(e4.unknown_tagged_fields))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iiqiqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes) + write_tags(e5.unknown_tagged_fields))
             else:
-                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                r.append(pack_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l5 = m.forgotten_topics_data
-    n = len(l5) + 1
+        _shapes_0.writers.meet((len(e2.partitions),), len(l1) - i3)
+    l6 = m.forgotten_topics_data
+    n = len(l6) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        if len(e6.topic_id) != 16:
+    i8 = 0
+    while i8 < len(l6):
+        i8 = _shapes_1.writers.last(l6, i8, r)
+        if i8 == len(l6): break
+        e7 = l6[i8]
+        i8 += 1
+        if len(e7.topic_id) != 16:
             raise no_uuid("TopicId")
-        l7 = e6.partitions
-        n = len(l7) + 1
+        l9 = e7.partitions
+        n = len(l9) + 1
         if n < 128:
-            r.append(pack_UB(e6.topic_id, n))
+            r.append(pack_UB(e7.topic_id, n))
         else:
-            r.append(pack_U(e6.topic_id) + write_uvarint(n))
-        if l7:
-            r.append(pack_all_i[len(l7)](*l7))
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+            r.append(pack_U(e7.topic_id) + write_uvarint(n))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
+        if e7.unknown_tagged_fields:
+            r.append(write_tags(e7.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b8 = m.rack_id.encode()
-    n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        _shapes_1.writers.meet((len(e7.partitions),), len(l6) - i8)
+    b10 = m.rack_id.encode()
+    k11 = len(b10) + 1
+    e12 = m.replica_state
+    if k11 < 128:
+        r.append(UVARINTS[k11])
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b8)
-    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
-        a9 = len(r)
-        r.append(b"\0")
+        r.append(write_string_length(k11, "RackId"))
+    r.append(b10)
+    if m.cluster_id is not None or (e12.replica_id != -1 or e12.replica_epoch != -1 or e12.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a13 = len(r)
+        r.append(b"")
+        t14 = 0
         if m.cluster_id is not None:
-            r10 = []
-            b11 = m.cluster_id
-            if b11 is None:
-                n = 0
-                b11 = b""
+            t14 += 1
+            r15 = []
+            b16 = m.cluster_id
+            if b16 is None:
+                k17 = 0
+                b16 = b""
             else:
-                b11 = b11.encode()
-                n = len(b11) + 1
-            if n < 128:
-                r10.append(UVARINTS[n])
+                b16 = b16.encode()
+                k17 = len(b16) + 1
+            if k17 < 128:
+                r15.append(UVARINTS[k17])
             else:
-                r10.append(write_string_length(n, "ClusterId"))
-            r10.append(b11)
-            r.append(write_tag(0, r10))
-        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-            r12 = []
-            e13 = m.replica_state
-            if e13.unknown_tagged_fields:
-                r12.append(pack_iq(e13.replica_id, e13.replica_epoch) + write_tags(e13.unknown_tagged_fields))
+                r15.append(write_string_length(k17, "ClusterId"))
+            r15.append(b16)
+            r.append(write_tag(0, r15))
+        if (e12.replica_id != -1 or e12.replica_epoch != -1 or e12.unknown_tagged_fields):
+            t14 += 1
+            if e12.unknown_tagged_fields:
+                r.append(write_tag(1, [pack_iq(e12.replica_id, e12.replica_epoch) + write_tags(e12.unknown_tagged_fields)]))
             else:
-                r12.append(pack_iqx(e13.replica_id, e13.replica_epoch))
-            r.append(write_tag(1, r12))
+                r.append(pack_BBiqx(1, 13, e12.replica_id, e12.replica_epoch))
         if m.unknown_tagged_fields:
-            merge_tags(r, a9, m.unknown_tagged_fields)
+            merge_tags(r, a13, m.unknown_tagged_fields, b"")
         else:
-            r[a9] = UVARINTS[len(r) - a9 - 1]
+            r[a13] = UVARINTS[t14]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -2065,92 +2095,106 @@ def _write_v17(m):
         r.append(pack_iiibiiB(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n))
     else:
         r.append(pack_iiibii(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch) + write_uvarint(n))
-    for e2 in l1:
+    i3 = 0
+    while i3 < len(l1):
+        i3 = _shapes_2.writers.last(l1, i3, r)
+        if i3 == len(l1): break
+        e2 = l1[i3]
+        i3 += 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l3 = e2.partitions
-        n = len(l3) + 1
+        l4 = e2.partitions
+        n = len(l4) + 1
         if n < 128:
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            if e4.replica_directory_id != ZERO_UUID or e4.unknown_tagged_fields:
-                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-                a5 = len(r)
-                r.append(b"\0")
-                if e4.replica_directory_id != ZERO_UUID:
-                    if len(e4.replica_directory_id) != 16:
+        for e5 in l4:
+            if e5.replica_directory_id != ZERO_UUID or e5.unknown_tagged_fields:
+                a6 = len(r)
+                r.append(b"")
+                t7 = 0
+                if e5.replica_directory_id != ZERO_UUID:
+                    t7 += 1
+                    if len(e5.replica_directory_id) != 16:
                         raise no_uuid("ReplicaDirectoryId")
-                    r.append(pack_BBU(0, 16, e4.replica_directory_id))
-                if e4.unknown_tagged_fields:
-                    merge_tags(r, a5, e4.unknown_tagged_fields)
+                    r.append(pack_BBU(0, 16, e5.replica_directory_id))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a6, e5.unknown_tagged_fields, pack_iiqiqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
                 else:
-                    r[a5] = UVARINTS[len(r) - a5 - 1]
+                    r[a6] = pack_iiqiqiB(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes, t7)
             else:
-                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                r.append(pack_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l6 = m.forgotten_topics_data
-    n = len(l6) + 1
+        _shapes_2.writers.meet((len(e2.partitions),), len(l1) - i3)
+    l8 = m.forgotten_topics_data
+    n = len(l8) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        if len(e7.topic_id) != 16:
+    i10 = 0
+    while i10 < len(l8):
+        i10 = _shapes_1.writers.last(l8, i10, r)
+        if i10 == len(l8): break
+        e9 = l8[i10]
+        i10 += 1
+        if len(e9.topic_id) != 16:
             raise no_uuid("TopicId")
-        l8 = e7.partitions
-        n = len(l8) + 1
+        l11 = e9.partitions
+        n = len(l11) + 1
         if n < 128:
-            r.append(pack_UB(e7.topic_id, n))
+            r.append(pack_UB(e9.topic_id, n))
         else:
-            r.append(pack_U(e7.topic_id) + write_uvarint(n))
-        if l8:
-            r.append(pack_all_i[len(l8)](*l8))
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
+            r.append(pack_U(e9.topic_id) + write_uvarint(n))
+        if l11:
+            r.append(pack_all_i[len(l11)](*l11))
+        if e9.unknown_tagged_fields:
+            r.append(write_tags(e9.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b9 = m.rack_id.encode()
-    n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        _shapes_1.writers.meet((len(e9.partitions),), len(l8) - i10)
+    b12 = m.rack_id.encode()
+    k13 = len(b12) + 1
+    e14 = m.replica_state
+    if k13 < 128:
+        r.append(UVARINTS[k13])
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b9)
-    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
-        a10 = len(r)
-        r.append(b"\0")
+        r.append(write_string_length(k13, "RackId"))
+    r.append(b12)
+    if m.cluster_id is not None or (e14.replica_id != -1 or e14.replica_epoch != -1 or e14.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a15 = len(r)
+        r.append(b"")
+        t16 = 0
         if m.cluster_id is not None:
-            r11 = []
-            b12 = m.cluster_id
-            if b12 is None:
-                n = 0
-                b12 = b""
+            t16 += 1
+            r17 = []
+            b18 = m.cluster_id
+            if b18 is None:
+                k19 = 0
+                b18 = b""
             else:
-                b12 = b12.encode()
-                n = len(b12) + 1
-            if n < 128:
-                r11.append(UVARINTS[n])
+                b18 = b18.encode()
+                k19 = len(b18) + 1
+            if k19 < 128:
+                r17.append(UVARINTS[k19])
             else:
-                r11.append(write_string_length(n, "ClusterId"))
-            r11.append(b12)
-            r.append(write_tag(0, r11))
-        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-            r13 = []
-            e14 = m.replica_state
+                r17.append(write_string_length(k19, "ClusterId"))
+            r17.append(b18)
+            r.append(write_tag(0, r17))
+        if (e14.replica_id != -1 or e14.replica_epoch != -1 or e14.unknown_tagged_fields):
+            t16 += 1
             if e14.unknown_tagged_fields:
-                r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
+                r.append(write_tag(1, [pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields)]))
             else:
-                r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
-            r.append(write_tag(1, r13))
+                r.append(pack_BBiqx(1, 13, e14.replica_id, e14.replica_epoch))
         if m.unknown_tagged_fields:
-            merge_tags(r, a10, m.unknown_tagged_fields)
+            merge_tags(r, a15, m.unknown_tagged_fields, b"")
         else:
-            r[a10] = UVARINTS[len(r) - a10 - 1]
+            r[a15] = UVARINTS[t16]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -2166,102 +2210,118 @@ def _write_v18(m):
         r.append(pack_iiibiiB(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n))
     else:
         r.append(pack_iiibii(m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch) + write_uvarint(n))
-    for e2 in l1:
+    i3 = 0
+    while i3 < len(l1):
+        i3 = _shapes_3.writers.last(l1, i3, r)
+        if i3 == len(l1): break
+        e2 = l1[i3]
+        i3 += 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l3 = e2.partitions
-        n = len(l3) + 1
+        l4 = e2.partitions
+        n = len(l4) + 1
         if n < 128:
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            if e4.replica_directory_id != ZERO_UUID or e4.high_watermark != 9223372036854775807 or e4.unknown_tagged_fields:
-                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-                a5 = len(r)
-                r.append(b"\0")
-                if e4.replica_directory_id != ZERO_UUID:
-                    if len(e4.replica_directory_id) != 16:
+        for e5 in l4:
+            if e5.replica_directory_id != ZERO_UUID or e5.high_watermark != 9223372036854775807 or e5.unknown_tagged_fields:
+                a6 = len(r)
+                r.append(b"")
+                t7 = 0
+                if e5.replica_directory_id != ZERO_UUID:
+                    t7 += 1
+                    if len(e5.replica_directory_id) != 16:
                         raise no_uuid("ReplicaDirectoryId")
-                    r.append(pack_BBU(0, 16, e4.replica_directory_id))
-                if e4.high_watermark != 9223372036854775807:
-                    r.append(pack_BBq(1, 8, e4.high_watermark))
-                if e4.unknown_tagged_fields:
-                    merge_tags(r, a5, e4.unknown_tagged_fields)
+                    r.append(pack_BBU(0, 16, e5.replica_directory_id))
+                if e5.high_watermark != 9223372036854775807:
+                    t7 += 1
+                    r.append(pack_BBq(1, 8, e5.high_watermark))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a6, e5.unknown_tagged_fields, pack_iiqiqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
                 else:
-                    r[a5] = UVARINTS[len(r) - a5 - 1]
+                    r[a6] = pack_iiqiqiB(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes, t7)
             else:
-                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                r.append(pack_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l6 = m.forgotten_topics_data
-    n = len(l6) + 1
+        _shapes_3.writers.meet((len(e2.partitions),), len(l1) - i3)
+    l8 = m.forgotten_topics_data
+    n = len(l8) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        if len(e7.topic_id) != 16:
+    i10 = 0
+    while i10 < len(l8):
+        i10 = _shapes_1.writers.last(l8, i10, r)
+        if i10 == len(l8): break
+        e9 = l8[i10]
+        i10 += 1
+        if len(e9.topic_id) != 16:
             raise no_uuid("TopicId")
-        l8 = e7.partitions
-        n = len(l8) + 1
+        l11 = e9.partitions
+        n = len(l11) + 1
         if n < 128:
-            r.append(pack_UB(e7.topic_id, n))
+            r.append(pack_UB(e9.topic_id, n))
         else:
-            r.append(pack_U(e7.topic_id) + write_uvarint(n))
-        if l8:
-            r.append(pack_all_i[len(l8)](*l8))
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
+            r.append(pack_U(e9.topic_id) + write_uvarint(n))
+        if l11:
+            r.append(pack_all_i[len(l11)](*l11))
+        if e9.unknown_tagged_fields:
+            r.append(write_tags(e9.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b9 = m.rack_id.encode()
-    n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        _shapes_1.writers.meet((len(e9.partitions),), len(l8) - i10)
+    b12 = m.rack_id.encode()
+    k13 = len(b12) + 1
+    e14 = m.replica_state
+    if k13 < 128:
+        r.append(UVARINTS[k13])
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b9)
-    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
-        a10 = len(r)
-        r.append(b"\0")
+        r.append(write_string_length(k13, "RackId"))
+    r.append(b12)
+    if m.cluster_id is not None or (e14.replica_id != -1 or e14.replica_epoch != -1 or e14.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a15 = len(r)
+        r.append(b"")
+        t16 = 0
         if m.cluster_id is not None:
-            r11 = []
-            b12 = m.cluster_id
-            if b12 is None:
-                n = 0
-                b12 = b""
+            t16 += 1
+            r17 = []
+            b18 = m.cluster_id
+            if b18 is None:
+                k19 = 0
+                b18 = b""
             else:
-                b12 = b12.encode()
-                n = len(b12) + 1
-            if n < 128:
-                r11.append(UVARINTS[n])
+                b18 = b18.encode()
+                k19 = len(b18) + 1
+            if k19 < 128:
+                r17.append(UVARINTS[k19])
             else:
-                r11.append(write_string_length(n, "ClusterId"))
-            r11.append(b12)
-            r.append(write_tag(0, r11))
-        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-            r13 = []
-            e14 = m.replica_state
+                r17.append(write_string_length(k19, "ClusterId"))
+            r17.append(b18)
+            r.append(write_tag(0, r17))
+        if (e14.replica_id != -1 or e14.replica_epoch != -1 or e14.unknown_tagged_fields):
+            t16 += 1
             if e14.unknown_tagged_fields:
-                r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
+                r.append(write_tag(1, [pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields)]))
             else:
-                r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
-            r.append(write_tag(1, r13))
+                r.append(pack_BBiqx(1, 13, e14.replica_id, e14.replica_epoch))
         if m.unknown_tagged_fields:
-            merge_tags(r, a10, m.unknown_tagged_fields)
+            merge_tags(r, a15, m.unknown_tagged_fields, b"")
         else:
-            r[a10] = UVARINTS[len(r) - a10 - 1]
+            r[a15] = UVARINTS[t16]
     else:
         r.append(b"\0")
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("replica_directory_id", ZERO_UUID), ("high_watermark", 9223372036854775807),))),), (("topic", ""),))
-_shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
-_shapes_2 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("high_watermark", 9223372036854775807), ("replica_directory_id", ZERO_UUID),))),), (("topic", ""),))
+_shapes_0 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("replica_directory_id", ZERO_UUID, False), ("high_watermark", 9223372036854775807, False),))),), (("topic", "", False),))
+_shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", "", False),))
+_shapes_2 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("high_watermark", 9223372036854775807, False), ("replica_directory_id", ZERO_UUID, True),))),), (("topic", "", False),))
+_shapes_3 = Shapes(_FetchTopic, (("topic_id", "U"), ("partitions", "[]", (_FetchPartition, (("partition", "i"), ("current_leader_epoch", "i"), ("fetch_offset", "q"), ("last_fetched_epoch", "i"), ("log_start_offset", "q"), ("partition_max_bytes", "i"),), (("replica_directory_id", ZERO_UUID, True), ("high_watermark", 9223372036854775807, True),))),), (("topic", "", False),))
 _READ: dict[int, Callable[..., Any]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE: dict[int, Callable[[FetchRequest], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}
 

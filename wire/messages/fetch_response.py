@@ -25,8 +25,11 @@ from mockraft.wire.primitives import (
     nullable_compact_bytes,
     nullable_compact_count,
     nullable_compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -44,11 +47,17 @@ if TYPE_CHECKING:
 
 iterate_qq = packed("qq").iter_unpack
 iterate_qqB = packed("qqB").iter_unpack
+pack_BBiix = packed("BBiix").pack
+pack_BBiqx = packed("BBiqx").pack
+pack_BBqix = packed("BBqix").pack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_all_qq = packers("qq")
+pack_all_qqx = packers("qqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
+pack_iBB = packed("iBB").pack
 pack_ihi = packed("ihi").pack
 pack_ihiB = packed("ihiB").pack
 pack_ihii = packed("ihii").pack
@@ -57,13 +66,11 @@ pack_ihqqq = packed("ihqqq").pack
 pack_ihqqqB = packed("ihqqqB").pack
 pack_ihqqqi = packed("ihqqqi").pack
 pack_ii = packed("ii").pack
-pack_iix = packed("iix").pack
 pack_iq = packed("iq").pack
-pack_iqx = packed("iqx").pack
 pack_qi = packed("qi").pack
-pack_qix = packed("qix").pack
 pack_qq = packed("qq").pack
 pack_qqx = packed("qqx").pack
+pack_string_iBsiB = string_packers("iBsiB")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
@@ -1251,18 +1258,22 @@ def _write_v4(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    raise no_tags()
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_qq, f7, 2))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        raise no_tags()
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
             if e5.unknown_tagged_fields:
                 raise no_tags()
         if e2.unknown_tagged_fields:
@@ -1305,18 +1316,22 @@ def _write_v5(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    raise no_tags()
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_qq, f7, 2))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        raise no_tags()
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
             if e5.unknown_tagged_fields:
                 raise no_tags()
         if e2.unknown_tagged_fields:
@@ -1357,18 +1372,22 @@ def _write_v7(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    raise no_tags()
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_qq, f7, 2))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        raise no_tags()
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
             if e5.unknown_tagged_fields:
                 raise no_tags()
         if e2.unknown_tagged_fields:
@@ -1407,18 +1426,22 @@ def _write_v11(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    raise no_tags()
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            f7 = _flat_0(l6) if len(l6) > 8 else ()
+            if f7:
+                r.append(pack_flat(pack_all_qq, f7, 2))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        raise no_tags()
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_ii(e5.preferred_read_replica, n))
-            r.append(b8)
+            r.append(b9)
             if e5.unknown_tagged_fields:
                 raise no_tags()
         if e2.unknown_tagged_fields:
@@ -1440,76 +1463,80 @@ def _write_v12(m):
         r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.session_id) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.aborted_transactions
-            if l6 is None:
+        for e6 in l5:
+            l7 = e6.aborted_transactions
+            if l7 is None:
                 n = 0
-                l6 = ()
+                l7 = ()
             else:
-                n = len(l6) + 1
+                n = len(l7) + 1
             if n < 128:
-                r.append(pack_ihqqqB(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
+                r.append(pack_ihqqqB(e6.partition_index, e6.error_code, e6.high_watermark, e6.last_stable_offset, e6.log_start_offset, n))
             else:
-                r.append(pack_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
+                r.append(pack_ihqqq(e6.partition_index, e6.error_code, e6.high_watermark, e6.last_stable_offset, e6.log_start_offset) + write_uvarint(n))
+            f8 = _flat_0(l7) if len(l7) > 8 else ()
+            if f8:
+                r.append(pack_flat(pack_all_qqx, f8, 2))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_qq(e9.producer_id, e9.first_offset) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e9.producer_id, e9.first_offset))
+            b10 = e6.records
+            if b10 is None:
                 n = 0
-                b8 = b""
+                b10 = b""
             else:
-                n = len(b8) + 1
+                n = len(b10) + 1
             if n < 128:
-                r.append(pack_iB(e5.preferred_read_replica, n))
+                r.append(pack_iB(e6.preferred_read_replica, n))
+            elif n < 16384:
+                r.append(pack_iBB(e6.preferred_read_replica, n & 127 | 128, n >> 7))
             else:
-                r.append(pack_i(e5.preferred_read_replica) + write_uvarint(n))
-            r.append(b8)
-            if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields) or (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields) or (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields) or e5.unknown_tagged_fields:
-                a9 = len(r)
-                r.append(b"\0")
-                if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields):
-                    r10 = []
-                    e11 = e5.diverging_epoch
+                r.append(pack_i(e6.preferred_read_replica) + write_uvarint(n))
+            r.append(b10)
+            e11 = e6.diverging_epoch
+            e12 = e6.current_leader
+            e13 = e6.snapshot_id
+            if (e11.epoch != -1 or e11.end_offset != -1 or e11.unknown_tagged_fields) or (e12.leader_id != -1 or e12.leader_epoch != -1 or e12.unknown_tagged_fields) or (e13.end_offset != -1 or e13.epoch != -1 or e13.unknown_tagged_fields) or e6.unknown_tagged_fields:
+                a14 = len(r)
+                r.append(b"")
+                t15 = 0
+                if (e11.epoch != -1 or e11.end_offset != -1 or e11.unknown_tagged_fields):
+                    t15 += 1
                     if e11.unknown_tagged_fields:
-                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+                        r.append(write_tag(0, [pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields)]))
                     else:
-                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
-                    r.append(write_tag(0, r10))
-                if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
-                    r12 = []
-                    e13 = e5.current_leader
+                        r.append(pack_BBiqx(0, 13, e11.epoch, e11.end_offset))
+                if (e12.leader_id != -1 or e12.leader_epoch != -1 or e12.unknown_tagged_fields):
+                    t15 += 1
+                    if e12.unknown_tagged_fields:
+                        r.append(write_tag(1, [pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields)]))
+                    else:
+                        r.append(pack_BBiix(1, 9, e12.leader_id, e12.leader_epoch))
+                if (e13.end_offset != -1 or e13.epoch != -1 or e13.unknown_tagged_fields):
+                    t15 += 1
                     if e13.unknown_tagged_fields:
-                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
+                        r.append(write_tag(2, [pack_qi(e13.end_offset, e13.epoch) + write_tags(e13.unknown_tagged_fields)]))
                     else:
-                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
-                    r.append(write_tag(1, r12))
-                if (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields):
-                    r14 = []
-                    e15 = e5.snapshot_id
-                    if e15.unknown_tagged_fields:
-                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
-                    else:
-                        r14.append(pack_qix(e15.end_offset, e15.epoch))
-                    r.append(write_tag(2, r14))
-                if e5.unknown_tagged_fields:
-                    merge_tags(r, a9, e5.unknown_tagged_fields)
+                        r.append(pack_BBqix(2, 13, e13.end_offset, e13.epoch))
+                if e6.unknown_tagged_fields:
+                    merge_tags(r, a14, e6.unknown_tagged_fields, b"")
                 else:
-                    r[a9] = UVARINTS[len(r) - a9 - 1]
+                    r[a14] = UVARINTS[t15]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1553,53 +1580,57 @@ def _write_v13(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
-            b7 = e4.records
-            if b7 is None:
-                n = 0
-                b7 = b""
+            f6 = _flat_0(l5) if len(l5) > 8 else ()
+            if f6:
+                r.append(pack_flat(pack_all_qqx, f6, 2))
             else:
-                n = len(b7) + 1
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
+            b8 = e4.records
+            if b8 is None:
+                n = 0
+                b8 = b""
+            else:
+                n = len(b8) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
+            elif n < 16384:
+                r.append(pack_iBB(e4.preferred_read_replica, n & 127 | 128, n >> 7))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b7)
-            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
-                a8 = len(r)
-                r.append(b"\0")
-                if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                    r9 = []
-                    e10 = e4.diverging_epoch
+            r.append(b8)
+            e9 = e4.diverging_epoch
+            e10 = e4.current_leader
+            e11 = e4.snapshot_id
+            if (e9.epoch != -1 or e9.end_offset != -1 or e9.unknown_tagged_fields) or (e10.leader_id != -1 or e10.leader_epoch != -1 or e10.unknown_tagged_fields) or (e11.end_offset != -1 or e11.epoch != -1 or e11.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a12 = len(r)
+                r.append(b"")
+                t13 = 0
+                if (e9.epoch != -1 or e9.end_offset != -1 or e9.unknown_tagged_fields):
+                    t13 += 1
+                    if e9.unknown_tagged_fields:
+                        r.append(write_tag(0, [pack_iq(e9.epoch, e9.end_offset) + write_tags(e9.unknown_tagged_fields)]))
+                    else:
+                        r.append(pack_BBiqx(0, 13, e9.epoch, e9.end_offset))
+                if (e10.leader_id != -1 or e10.leader_epoch != -1 or e10.unknown_tagged_fields):
+                    t13 += 1
                     if e10.unknown_tagged_fields:
-                        r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
+                        r.append(write_tag(1, [pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields)]))
                     else:
-                        r9.append(pack_iqx(e10.epoch, e10.end_offset))
-                    r.append(write_tag(0, r9))
-                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                    r11 = []
-                    e12 = e4.current_leader
-                    if e12.unknown_tagged_fields:
-                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
+                        r.append(pack_BBiix(1, 9, e10.leader_id, e10.leader_epoch))
+                if (e11.end_offset != -1 or e11.epoch != -1 or e11.unknown_tagged_fields):
+                    t13 += 1
+                    if e11.unknown_tagged_fields:
+                        r.append(write_tag(2, [pack_qi(e11.end_offset, e11.epoch) + write_tags(e11.unknown_tagged_fields)]))
                     else:
-                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                    r.append(write_tag(1, r11))
-                if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                    r13 = []
-                    e14 = e4.snapshot_id
-                    if e14.unknown_tagged_fields:
-                        r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
-                    else:
-                        r13.append(pack_qix(e14.end_offset, e14.epoch))
-                    r.append(write_tag(2, r13))
+                        r.append(pack_BBqix(2, 13, e11.end_offset, e11.epoch))
                 if e4.unknown_tagged_fields:
-                    merge_tags(r, a8, e4.unknown_tagged_fields)
+                    merge_tags(r, a12, e4.unknown_tagged_fields, b"")
                 else:
-                    r[a8] = UVARINTS[len(r) - a8 - 1]
+                    r[a12] = UVARINTS[t13]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1641,53 +1672,57 @@ def _write_v16(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
-            b7 = e4.records
-            if b7 is None:
-                n = 0
-                b7 = b""
+            f6 = _flat_0(l5) if len(l5) > 8 else ()
+            if f6:
+                r.append(pack_flat(pack_all_qqx, f6, 2))
             else:
-                n = len(b7) + 1
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
+            b8 = e4.records
+            if b8 is None:
+                n = 0
+                b8 = b""
+            else:
+                n = len(b8) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
+            elif n < 16384:
+                r.append(pack_iBB(e4.preferred_read_replica, n & 127 | 128, n >> 7))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b7)
-            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
-                a8 = len(r)
-                r.append(b"\0")
-                if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                    r9 = []
-                    e10 = e4.diverging_epoch
+            r.append(b8)
+            e9 = e4.diverging_epoch
+            e10 = e4.current_leader
+            e11 = e4.snapshot_id
+            if (e9.epoch != -1 or e9.end_offset != -1 or e9.unknown_tagged_fields) or (e10.leader_id != -1 or e10.leader_epoch != -1 or e10.unknown_tagged_fields) or (e11.end_offset != -1 or e11.epoch != -1 or e11.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a12 = len(r)
+                r.append(b"")
+                t13 = 0
+                if (e9.epoch != -1 or e9.end_offset != -1 or e9.unknown_tagged_fields):
+                    t13 += 1
+                    if e9.unknown_tagged_fields:
+                        r.append(write_tag(0, [pack_iq(e9.epoch, e9.end_offset) + write_tags(e9.unknown_tagged_fields)]))
+                    else:
+                        r.append(pack_BBiqx(0, 13, e9.epoch, e9.end_offset))
+                if (e10.leader_id != -1 or e10.leader_epoch != -1 or e10.unknown_tagged_fields):
+                    t13 += 1
                     if e10.unknown_tagged_fields:
-                        r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
+                        r.append(write_tag(1, [pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields)]))
                     else:
-                        r9.append(pack_iqx(e10.epoch, e10.end_offset))
-                    r.append(write_tag(0, r9))
-                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                    r11 = []
-                    e12 = e4.current_leader
-                    if e12.unknown_tagged_fields:
-                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
+                        r.append(pack_BBiix(1, 9, e10.leader_id, e10.leader_epoch))
+                if (e11.end_offset != -1 or e11.epoch != -1 or e11.unknown_tagged_fields):
+                    t13 += 1
+                    if e11.unknown_tagged_fields:
+                        r.append(write_tag(2, [pack_qi(e11.end_offset, e11.epoch) + write_tags(e11.unknown_tagged_fields)]))
                     else:
-                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                    r.append(write_tag(1, r11))
-                if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                    r13 = []
-                    e14 = e4.snapshot_id
-                    if e14.unknown_tagged_fields:
-                        r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
-                    else:
-                        r13.append(pack_qix(e14.end_offset, e14.epoch))
-                    r.append(write_tag(2, r13))
+                        r.append(pack_BBqix(2, 13, e11.end_offset, e11.epoch))
                 if e4.unknown_tagged_fields:
-                    merge_tags(r, a8, e4.unknown_tagged_fields)
+                    merge_tags(r, a12, e4.unknown_tagged_fields, b"")
                 else:
-                    r[a8] = UVARINTS[len(r) - a8 - 1]
+                    r[a12] = UVARINTS[t13]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1695,9 +1730,11 @@ def _write_v16(m):
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a15 = len(r)
-        r.append(b"\0")
+        a14 = len(r)
+        r.append(b"")
+        t15 = 0
         if m.node_endpoints:
+            t15 += 1
             r16 = []
             l17 = m.node_endpoints
             n = len(l17) + 1
@@ -1707,36 +1744,40 @@ def _write_v16(m):
                 r16.append(write_uvarint(n))
             for e18 in l17:
                 b19 = e18.host.encode()
-                n = len(b19) + 1
-                if n < 128:
-                    r16.append(pack_iB(e18.node_id, n))
+                k20 = len(b19) + 1
+                b21 = e18.rack
+                if b21 is None:
+                    k22 = 0
+                    b21 = b""
                 else:
-                    r16.append(pack_i(e18.node_id) + write_string_length(n, "Host"))
-                r16.append(b19)
-                b20 = e18.rack
-                if b20 is None:
-                    n = 0
-                    b20 = b""
+                    b21 = b21.encode()
+                    k22 = len(b21) + 1
+                if k22 < 128 and k20 < 128:
+                    r16.append(pack_string_iBsiB[k20](e18.node_id, k20, b19, e18.port, k22))
                 else:
-                    b20 = b20.encode()
-                    n = len(b20) + 1
-                if n < 128:
-                    r16.append(pack_iB(e18.port, n))
-                else:
-                    r16.append(pack_i(e18.port) + write_string_length(n, "Rack"))
-                r16.append(b20)
+                    r16.append(pack_i(e18.node_id) + write_string_length(k20, "Host") + b19 + pack_i(e18.port) + write_string_length(k22, "Rack"))
+                r16.append(b21)
                 if e18.unknown_tagged_fields:
                     r16.append(write_tags(e18.unknown_tagged_fields))
                 else:
                     r16.append(b"\0")
             r.append(write_tag(0, r16))
         if m.unknown_tagged_fields:
-            merge_tags(r, a15, m.unknown_tagged_fields)
+            merge_tags(r, a14, m.unknown_tagged_fields, b"")
         else:
-            r[a15] = UVARINTS[len(r) - a15 - 1]
+            r[a14] = UVARINTS[t15]
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.producer_id)
+        f.append(e.first_offset)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}

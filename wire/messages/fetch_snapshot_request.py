@@ -43,6 +43,7 @@ pack_iiB = packed("iiB").pack
 pack_iiqi = packed("iiqi").pack
 pack_iiqix = packed("iiqix").pack
 pack_q = packed("q").pack
+pack_qB = packed("qB").pack
 pack_qx = packed("qx").pack
 unpack_U = packed("U").unpack_from
 unpack_iiB = packed("iiB").unpack_from
@@ -393,54 +394,56 @@ def _write_v0(m):
         r.append(pack_ii(m.replica_id, m.max_bytes) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            e6 = e5.snapshot_id
+        for e6 in l5:
+            e7 = e6.snapshot_id
+            if e7.unknown_tagged_fields:
+                r.append(pack_iiqi(e6.partition, e6.current_leader_epoch, e7.end_offset, e7.epoch) + write_tags(e7.unknown_tagged_fields))
+            else:
+                r.append(pack_iiqix(e6.partition, e6.current_leader_epoch, e7.end_offset, e7.epoch))
             if e6.unknown_tagged_fields:
-                r.append(pack_iiqi(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch) + write_tags(e6.unknown_tagged_fields))
+                r.append(pack_q(e6.position) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_iiqix(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch))
-            if e5.unknown_tagged_fields:
-                r.append(pack_q(e5.position) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_qx(e5.position))
+                r.append(pack_qx(e6.position))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.cluster_id is not None or m.unknown_tagged_fields:
-        a7 = len(r)
-        r.append(b"\0")
+        a8 = len(r)
+        r.append(b"")
+        t9 = 0
         if m.cluster_id is not None:
-            r8 = []
-            b9 = m.cluster_id
-            if b9 is None:
-                n = 0
-                b9 = b""
+            t9 += 1
+            r10 = []
+            b11 = m.cluster_id
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                b9 = b9.encode()
-                n = len(b9) + 1
-            if n < 128:
-                r8.append(UVARINTS[n])
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if k12 < 128:
+                r10.append(UVARINTS[k12])
             else:
-                r8.append(write_string_length(n, "ClusterId"))
-            r8.append(b9)
-            r.append(write_tag(0, r8))
+                r10.append(write_string_length(k12, "ClusterId"))
+            r10.append(b11)
+            r.append(write_tag(0, r10))
         if m.unknown_tagged_fields:
-            merge_tags(r, a7, m.unknown_tagged_fields)
+            merge_tags(r, a8, m.unknown_tagged_fields, b"")
         else:
-            r[a7] = UVARINTS[len(r) - a7 - 1]
+            r[a8] = UVARINTS[t9]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -456,64 +459,67 @@ def _write_v1(m):
         r.append(pack_ii(m.replica_id, m.max_bytes) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            e6 = e5.snapshot_id
-            if e6.unknown_tagged_fields:
-                r.append(pack_iiqi(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch) + write_tags(e6.unknown_tagged_fields))
+        for e6 in l5:
+            e7 = e6.snapshot_id
+            if e7.unknown_tagged_fields:
+                r.append(pack_iiqi(e6.partition, e6.current_leader_epoch, e7.end_offset, e7.epoch) + write_tags(e7.unknown_tagged_fields))
             else:
-                r.append(pack_iiqix(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch))
-            if e5.replica_directory_id != ZERO_UUID or e5.unknown_tagged_fields:
-                r.append(pack_q(e5.position))
-                a7 = len(r)
-                r.append(b"\0")
-                if e5.replica_directory_id != ZERO_UUID:
-                    if len(e5.replica_directory_id) != 16:
+                r.append(pack_iiqix(e6.partition, e6.current_leader_epoch, e7.end_offset, e7.epoch))
+            if e6.replica_directory_id != ZERO_UUID or e6.unknown_tagged_fields:
+                a8 = len(r)
+                r.append(b"")
+                t9 = 0
+                if e6.replica_directory_id != ZERO_UUID:
+                    t9 += 1
+                    if len(e6.replica_directory_id) != 16:
                         raise no_uuid("ReplicaDirectoryId")
-                    r.append(pack_BBU(0, 16, e5.replica_directory_id))
-                if e5.unknown_tagged_fields:
-                    merge_tags(r, a7, e5.unknown_tagged_fields)
+                    r.append(pack_BBU(0, 16, e6.replica_directory_id))
+                if e6.unknown_tagged_fields:
+                    merge_tags(r, a8, e6.unknown_tagged_fields, pack_q(e6.position))
                 else:
-                    r[a7] = UVARINTS[len(r) - a7 - 1]
+                    r[a8] = pack_qB(e6.position, t9)
             else:
-                r.append(pack_qx(e5.position))
+                r.append(pack_qx(e6.position))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.cluster_id is not None or m.unknown_tagged_fields:
-        a8 = len(r)
-        r.append(b"\0")
+        a10 = len(r)
+        r.append(b"")
+        t11 = 0
         if m.cluster_id is not None:
-            r9 = []
-            b10 = m.cluster_id
-            if b10 is None:
-                n = 0
-                b10 = b""
+            t11 += 1
+            r12 = []
+            b13 = m.cluster_id
+            if b13 is None:
+                k14 = 0
+                b13 = b""
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r9.append(UVARINTS[n])
+                b13 = b13.encode()
+                k14 = len(b13) + 1
+            if k14 < 128:
+                r12.append(UVARINTS[k14])
             else:
-                r9.append(write_string_length(n, "ClusterId"))
-            r9.append(b10)
-            r.append(write_tag(0, r9))
+                r12.append(write_string_length(k14, "ClusterId"))
+            r12.append(b13)
+            r.append(write_tag(0, r12))
         if m.unknown_tagged_fields:
-            merge_tags(r, a8, m.unknown_tagged_fields)
+            merge_tags(r, a10, m.unknown_tagged_fields, b"")
         else:
-            r[a8] = UVARINTS[len(r) - a8 - 1]
+            r[a10] = UVARINTS[t11]
     else:
         r.append(b"\0")
     return b"".join(r)

@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     misplaced_tag,
     packed,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -35,18 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BBiix = packed("BBiix").pack
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihqi = packed("ihqi").pack
 pack_ihqix = packed("ihqix").pack
 pack_ii = packed("ii").pack
-pack_iix = packed("iix").pack
 pack_qq = packed("qq").pack
 pack_qqB = packed("qqB").pack
+pack_qqBB = packed("qqBB").pack
+pack_string_iBsHx = string_packers("iBsHx")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_iB = packed("iB").unpack_from
@@ -492,46 +493,48 @@ def _write_v0(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            e6 = e5.snapshot_id
-            if e6.unknown_tagged_fields:
-                r.append(pack_ihqi(e5.index, e5.error_code, e6.end_offset, e6.epoch) + write_tags(e6.unknown_tagged_fields))
+        for e6 in l5:
+            e7 = e6.snapshot_id
+            if e7.unknown_tagged_fields:
+                r.append(pack_ihqi(e6.index, e6.error_code, e7.end_offset, e7.epoch) + write_tags(e7.unknown_tagged_fields))
             else:
-                r.append(pack_ihqix(e5.index, e5.error_code, e6.end_offset, e6.epoch))
-            b7 = e5.unaligned_records
-            n = len(b7) + 1
+                r.append(pack_ihqix(e6.index, e6.error_code, e7.end_offset, e7.epoch))
+            b8 = e6.unaligned_records
+            n = len(b8) + 1
             if n < 128:
-                r.append(pack_qqB(e5.size, e5.position, n))
+                r.append(pack_qqB(e6.size, e6.position, n))
+            elif n < 16384:
+                r.append(pack_qqBB(e6.size, e6.position, n & 127 | 128, n >> 7))
             else:
-                r.append(pack_qq(e5.size, e5.position) + write_uvarint(n))
-            r.append(b7)
-            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
-                a8 = len(r)
-                r.append(b"\0")
-                if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
-                    r9 = []
-                    e10 = e5.current_leader
-                    if e10.unknown_tagged_fields:
-                        r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+                r.append(pack_qq(e6.size, e6.position) + write_uvarint(n))
+            r.append(b8)
+            e9 = e6.current_leader
+            if (e9.leader_id != 0 or e9.leader_epoch != 0 or e9.unknown_tagged_fields) or e6.unknown_tagged_fields:
+                a10 = len(r)
+                r.append(b"")
+                t11 = 0
+                if (e9.leader_id != 0 or e9.leader_epoch != 0 or e9.unknown_tagged_fields):
+                    t11 += 1
+                    if e9.unknown_tagged_fields:
+                        r.append(write_tag(0, [pack_ii(e9.leader_id, e9.leader_epoch) + write_tags(e9.unknown_tagged_fields)]))
                     else:
-                        r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
-                    r.append(write_tag(0, r9))
-                if e5.unknown_tagged_fields:
-                    merge_tags(r, a8, e5.unknown_tagged_fields)
+                        r.append(pack_BBiix(0, 9, e9.leader_id, e9.leader_epoch))
+                if e6.unknown_tagged_fields:
+                    merge_tags(r, a10, e6.unknown_tagged_fields, b"")
                 else:
-                    r[a8] = UVARINTS[len(r) - a8 - 1]
+                    r[a10] = UVARINTS[t11]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -555,46 +558,48 @@ def _write_v1(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            e6 = e5.snapshot_id
-            if e6.unknown_tagged_fields:
-                r.append(pack_ihqi(e5.index, e5.error_code, e6.end_offset, e6.epoch) + write_tags(e6.unknown_tagged_fields))
+        for e6 in l5:
+            e7 = e6.snapshot_id
+            if e7.unknown_tagged_fields:
+                r.append(pack_ihqi(e6.index, e6.error_code, e7.end_offset, e7.epoch) + write_tags(e7.unknown_tagged_fields))
             else:
-                r.append(pack_ihqix(e5.index, e5.error_code, e6.end_offset, e6.epoch))
-            b7 = e5.unaligned_records
-            n = len(b7) + 1
+                r.append(pack_ihqix(e6.index, e6.error_code, e7.end_offset, e7.epoch))
+            b8 = e6.unaligned_records
+            n = len(b8) + 1
             if n < 128:
-                r.append(pack_qqB(e5.size, e5.position, n))
+                r.append(pack_qqB(e6.size, e6.position, n))
+            elif n < 16384:
+                r.append(pack_qqBB(e6.size, e6.position, n & 127 | 128, n >> 7))
             else:
-                r.append(pack_qq(e5.size, e5.position) + write_uvarint(n))
-            r.append(b7)
-            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
-                a8 = len(r)
-                r.append(b"\0")
-                if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
-                    r9 = []
-                    e10 = e5.current_leader
-                    if e10.unknown_tagged_fields:
-                        r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+                r.append(pack_qq(e6.size, e6.position) + write_uvarint(n))
+            r.append(b8)
+            e9 = e6.current_leader
+            if (e9.leader_id != 0 or e9.leader_epoch != 0 or e9.unknown_tagged_fields) or e6.unknown_tagged_fields:
+                a10 = len(r)
+                r.append(b"")
+                t11 = 0
+                if (e9.leader_id != 0 or e9.leader_epoch != 0 or e9.unknown_tagged_fields):
+                    t11 += 1
+                    if e9.unknown_tagged_fields:
+                        r.append(write_tag(0, [pack_ii(e9.leader_id, e9.leader_epoch) + write_tags(e9.unknown_tagged_fields)]))
                     else:
-                        r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
-                    r.append(write_tag(0, r9))
-                if e5.unknown_tagged_fields:
-                    merge_tags(r, a8, e5.unknown_tagged_fields)
+                        r.append(pack_BBiix(0, 9, e9.leader_id, e9.leader_epoch))
+                if e6.unknown_tagged_fields:
+                    merge_tags(r, a10, e6.unknown_tagged_fields, b"")
                 else:
-                    r[a8] = UVARINTS[len(r) - a8 - 1]
+                    r[a10] = UVARINTS[t11]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -602,33 +607,30 @@ def _write_v1(m):
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a11 = len(r)
-        r.append(b"\0")
+        a12 = len(r)
+        r.append(b"")
+        t13 = 0
         if m.node_endpoints:
-            r12 = []
-            l13 = m.node_endpoints
-            n = len(l13) + 1
+            t13 += 1
+            r14 = []
+            l15 = m.node_endpoints
+            n = len(l15) + 1
             if n < 128:
-                r12.append(UVARINTS[n])
+                r14.append(UVARINTS[n])
             else:
-                r12.append(write_uvarint(n))
-            for e14 in l13:
-                b15 = e14.host.encode()
-                n = len(b15) + 1
-                if n < 128:
-                    r12.append(pack_iB(e14.node_id, n))
+                r14.append(write_uvarint(n))
+            for e16 in l15:
+                b17 = e16.host.encode()
+                k18 = len(b17) + 1
+                if e16.unknown_tagged_fields or k18 > 127:
+                    r14.append(pack_i(e16.node_id) + write_string_length(k18, "Host") + b17 + pack_H(e16.port) + write_tags(e16.unknown_tagged_fields))
                 else:
-                    r12.append(pack_i(e14.node_id) + write_string_length(n, "Host"))
-                r12.append(b15)
-                if e14.unknown_tagged_fields:
-                    r12.append(pack_H(e14.port) + write_tags(e14.unknown_tagged_fields))
-                else:
-                    r12.append(pack_Hx(e14.port))
-            r.append(write_tag(0, r12))
+                    r14.append(pack_string_iBsHx[k18](e16.node_id, k18, b17, e16.port))
+            r.append(write_tag(0, r14))
         if m.unknown_tagged_fields:
-            merge_tags(r, a11, m.unknown_tagged_fields)
+            merge_tags(r, a12, m.unknown_tagged_fields, b"")
         else:
-            r[a11] = UVARINTS[len(r) - a11 - 1]
+            r[a12] = UVARINTS[t13]
     else:
         r.append(b"\0")
     return b"".join(r)

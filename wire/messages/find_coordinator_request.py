@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     null_field,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
-pack_bx = packed("bx").pack
 pack_h = packed("h").pack
+pack_string_Bsbx = string_packers("Bsbx")
 unpack_after_string_bB = after_strings("bB")
 unpack_b = packed("b").unpack_from
 unpack_bB = packed("bB").unpack_from
@@ -217,16 +218,11 @@ def _write_v3(m):
     if m.coordinator_keys:
         raise inexpressible("CoordinatorKeys")
     b1 = m.key.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "Key") + b1 + pack_b(m.key_type) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Key"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_b(m.key_type) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_bx(m.key_type))
+        r.append(pack_string_Bsbx[k2](k2, b1, m.key_type))
     return b"".join(r)
 
 
@@ -242,11 +238,11 @@ def _write_v4(m):
         r.append(pack_b(m.key_type) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "CoordinatorKeys"))
+            r.append(write_string_length(k4, "CoordinatorKeys"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))

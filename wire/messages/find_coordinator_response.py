@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_count,
@@ -20,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,9 +35,11 @@ pack_hih = packed("hih").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ihh = packed("ihh").pack
 pack_ix = packed("ix").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_ihBsiB = string_packers("ihBsiB")
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_after_string_iB = after_strings("iB")
 unpack_after_string_ihB = after_strings("ihB")
 unpack_hih = packed("hih").unpack_from
@@ -317,23 +319,18 @@ def _write_v3(m):
         raise inexpressible("Coordinators")
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.host.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsiB[k2](m.throttle_time_ms, m.error_code, k2, b1, m.node_id, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.host.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.node_id, n))
-    else:
-        r.append(pack_i(m.node_id) + write_string_length(n, "Host"))
-    r.append(b2)
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + pack_i(m.node_id) + write_string_length(k4, "Host"))
+    r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_i(m.port) + write_tags(m.unknown_tagged_fields))
     else:
@@ -359,35 +356,25 @@ def _write_v4(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.key.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_BsiB[k4](k4, b3, e2.node_id, k6))
         else:
-            r.append(write_string_length(n, "Key"))
-        r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
-        else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b4)
-        b5 = e2.error_message
-        if b5 is None:
-            n = 0
-            b5 = b""
-        else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(pack_ihB(e2.port, e2.error_code, n))
-        else:
-            r.append(pack_ih(e2.port, e2.error_code) + write_string_length(n, "ErrorMessage"))
+            r.append(write_string_length(k4, "Key") + b3 + pack_i(e2.node_id) + write_string_length(k6, "Host"))
         r.append(b5)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
+        b7 = e2.error_message
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(b"\0")
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if e2.unknown_tagged_fields or k8 > 127:
+            r.append(pack_ih(e2.port, e2.error_code) + write_string_length(k8, "ErrorMessage") + b7 + write_tags(e2.unknown_tagged_fields))
+        else:
+            r.append(pack_string_ihBsx[k8](e2.port, e2.error_code, k8, b7))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -166,11 +166,11 @@ def _write_v0(m):
         r.append(pack_iio(m.push_interval_ms, m.telemetry_max_bytes, m.delta_temporality) + write_uvarint(n))
     for e3 in l2:
         b4 = e3.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k5 = len(b4) + 1
+        if k5 < 128:
+            r.append(UVARINTS[k5])
         else:
-            r.append(write_string_length(n, "RequestedMetrics"))
+            r.append(write_string_length(k5, "RequestedMetrics"))
         r.append(b4)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -223,31 +224,26 @@ def _write_v3(m):
 def _write_v4(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.generation_id, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.generation_id, n))
-    else:
-        r.append(pack_i(m.generation_id) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_i(m.generation_id) + write_string_length(k4, "MemberId"))
     r.append(b3)
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
+    else:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

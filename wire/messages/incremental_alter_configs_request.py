@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_BsbB = string_packers("BsbB")
+pack_string_bBsB = string_packers("bBsB")
 unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_bh = packed("bh").unpack_from
@@ -319,40 +321,30 @@ def _write_v1(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.resource_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_bB(e2.resource_type, n))
+        k4 = len(b3) + 1
+        l5 = e2.configs
+        n = len(l5) + 1
+        if n < 128 and k4 < 128:
+            r.append(pack_string_bBsB[k4](e2.resource_type, k4, b3, n))
         else:
-            r.append(pack_b(e2.resource_type) + write_string_length(n, "ResourceName"))
-        r.append(b3)
-        l4 = e2.configs
-        n = len(l4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_b(e2.resource_type) + write_string_length(k4, "ResourceName") + b3 + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            b9 = e6.value
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            b7 = e5.value
-            if b7 is None:
-                n = 0
-                b7 = b""
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if k10 < 128 and k8 < 128:
+                r.append(pack_string_BsbB[k8](k8, b7, e6.config_operation, k10))
             else:
-                b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_bB(e5.config_operation, n))
-            else:
-                r.append(pack_b(e5.config_operation) + write_string_length(n, "Value"))
-            r.append(b7)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(write_string_length(k8, "Name") + b7 + pack_b(e6.config_operation) + write_string_length(k10, "Value"))
+            r.append(b9)
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     inexpressible,
     no_tags,
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -31,9 +31,9 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iqh = packed("iqh").pack
 pack_iqhoo = packed("iqhoo").pack
-pack_iqhoox = packed("iqhoox").pack
-pack_iqhx = packed("iqhx").pack
-pack_ix = packed("ix").pack
+pack_string_Bsiqhoox = string_packers("Bsiqhoox")
+pack_string_Bsiqhx = string_packers("Bsiqhx")
+pack_string_Bsix = string_packers("Bsix")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -232,20 +232,15 @@ def _write_v2(m):
         raise inexpressible("KeepPreparedTxn")
     b1 = m.transactional_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_i(m.transaction_timeout_ms) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_i(m.transaction_timeout_ms) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ix(m.transaction_timeout_ms))
+        r.append(pack_string_Bsix[k2](k2, b1, m.transaction_timeout_ms))
     return b"".join(r)
 
 
@@ -257,20 +252,15 @@ def _write_v3(m):
         raise inexpressible("KeepPreparedTxn")
     b1 = m.transactional_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_iqh(m.transaction_timeout_ms, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_iqh(m.transaction_timeout_ms, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iqhx(m.transaction_timeout_ms, m.producer_id, m.producer_epoch))
+        r.append(pack_string_Bsiqhx[k2](k2, b1, m.transaction_timeout_ms, m.producer_id, m.producer_epoch))
     return b"".join(r)
 
 
@@ -278,20 +268,15 @@ def _write_v6(m):
     r = []
     b1 = m.transactional_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_iqhoo(m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_iqhoo(m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iqhoox(m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn))
+        r.append(pack_string_Bsiqhoox[k2](k2, b1, m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn))
     return b"".join(r)
 
 

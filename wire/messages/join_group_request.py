@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,12 +36,13 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.join_group_response import JoinGroupResponse
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
 pack_ii = packed("ii").pack
-pack_iiB = packed("iiB").pack
 pack_iih = packed("iih").pack
+pack_string_BsiiB = string_packers("BsiiB")
 unpack_after_string_iiB = after_strings("iiB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -571,61 +573,58 @@ def _write_v5(m):
 def _write_v6(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiiB[k2](k2, b1, m.session_timeout_ms, m.rebalance_timeout_ms, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iiB(m.session_timeout_ms, m.rebalance_timeout_ms, n))
-    else:
-        r.append(pack_ii(m.session_timeout_ms, m.rebalance_timeout_ms) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_ii(m.session_timeout_ms, m.rebalance_timeout_ms) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    b4 = m.protocol_type.encode()
-    n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "ProtocolType"))
-    r.append(b4)
-    l5 = m.protocols
-    n = len(l5) + 1
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    b7 = m.protocol_type.encode()
+    k8 = len(b7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
+    l9 = m.protocols
+    n = len(l9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
+    else:
+        r.append(write_string_length(k8, "ProtocolType"))
+    r.append(b7)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        b13 = e10.metadata
+        n = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        b8 = e6.metadata
-        n = len(b8) + 1
+            r.append(write_string_length(k12, "Name"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b8)
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+        r.append(b13)
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -638,75 +637,72 @@ def _write_v6(m):
 def _write_v8(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiiB[k2](k2, b1, m.session_timeout_ms, m.rebalance_timeout_ms, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iiB(m.session_timeout_ms, m.rebalance_timeout_ms, n))
-    else:
-        r.append(pack_ii(m.session_timeout_ms, m.rebalance_timeout_ms) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_ii(m.session_timeout_ms, m.rebalance_timeout_ms) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    b4 = m.protocol_type.encode()
-    n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "ProtocolType"))
-    r.append(b4)
-    l5 = m.protocols
-    n = len(l5) + 1
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    b7 = m.protocol_type.encode()
+    k8 = len(b7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
+    l9 = m.protocols
+    n = len(l9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
+    else:
+        r.append(write_string_length(k8, "ProtocolType"))
+    r.append(b7)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        b13 = e10.metadata
+        n = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        b8 = e6.metadata
-        n = len(b8) + 1
+            r.append(write_string_length(k12, "Name"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b8)
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+        r.append(b13)
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b9 = m.reason
-    if b9 is None:
-        n = 0
-        b9 = b""
+    b14 = m.reason
+    if b14 is None:
+        k15 = 0
+        b14 = b""
     else:
-        b9 = b9.encode()
-        n = len(b9) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b14 = b14.encode()
+        k15 = len(b14) + 1
+    if k15 < 128:
+        r.append(UVARINTS[k15])
     else:
-        r.append(write_string_length(n, "Reason"))
-    r.append(b9)
+        r.append(write_string_length(k15, "Reason"))
+    r.append(b14)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

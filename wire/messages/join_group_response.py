@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
 pack_hih = packed("hih").pack
 pack_i = packed("i").pack
 pack_ihi = packed("ihi").pack
-pack_ihiB = packed("ihiB").pack
 pack_ihih = packed("ihih").pack
 pack_o = packed("o").pack
-pack_oB = packed("oB").pack
+pack_string_BsoB = string_packers("BsoB")
+pack_string_ihiBsB = string_packers("ihiBsB")
 unpack_after_string_oB = after_strings("oB")
 unpack_h = packed("h").unpack_from
 unpack_hih = packed("hih").unpack_from
@@ -667,61 +669,58 @@ def _write_v6(m):
     if m.skip_assignment:
         raise inexpressible("SkipAssignment")
     b1 = m.protocol_name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihiB(m.throttle_time_ms, m.error_code, m.generation_id, n))
+    k2 = len(b1) + 1
+    b3 = m.leader.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihiBsB[k2](m.throttle_time_ms, m.error_code, m.generation_id, k2, b1, k4))
     else:
-        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(n, "ProtocolName"))
-    r.append(b1)
-    b2 = m.leader.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Leader"))
-    r.append(b2)
-    b3 = m.member_id.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
+        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(k2, "ProtocolName") + b1 + write_string_length(k4, "Leader"))
     r.append(b3)
-    l4 = m.members
-    n = len(l4) + 1
+    b5 = m.member_id.encode()
+    k6 = len(b5) + 1
+    l7 = m.members
+    n = len(l7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "MemberId"))
+    r.append(b5)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.member_id.encode()
-        n = len(b6) + 1
+    for e8 in l7:
+        b9 = e8.member_id.encode()
+        k10 = len(b9) + 1
+        b11 = e8.group_instance_id
+        if b11 is None:
+            k12 = 0
+            b11 = b""
+        else:
+            b11 = b11.encode()
+            k12 = len(b11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
+        else:
+            r.append(write_string_length(k10, "MemberId"))
+        r.append(b9)
+        b13 = e8.metadata
+        n = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "GroupInstanceId"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b6)
-        b7 = e5.group_instance_id
-        if b7 is None:
-            n = 0
-            b7 = b""
-        else:
-            b7 = b7.encode()
-            n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
-        r.append(b7)
-        b8 = e5.metadata
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b8)
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+        r.append(b13)
+        if e8.unknown_tagged_fields:
+            r.append(write_tags(e8.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -737,77 +736,74 @@ def _write_v7(m):
         raise inexpressible("SkipAssignment")
     b1 = m.protocol_type
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihiB(m.throttle_time_ms, m.error_code, m.generation_id, n))
+        k2 = len(b1) + 1
+    b3 = m.protocol_name
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(n, "ProtocolType"))
-    r.append(b1)
-    b2 = m.protocol_name
-    if b2 is None:
-        n = 0
-        b2 = b""
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihiBsB[k2](m.throttle_time_ms, m.error_code, m.generation_id, k2, b1, k4))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ProtocolName"))
-    r.append(b2)
-    b3 = m.leader.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Leader"))
+        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(k2, "ProtocolType") + b1 + write_string_length(k4, "ProtocolName"))
     r.append(b3)
-    b4 = m.member_id.encode()
-    n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.leader.encode()
+    k6 = len(b5) + 1
+    b7 = m.member_id.encode()
+    k8 = len(b7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b4)
-    l5 = m.members
-    n = len(l5) + 1
+        r.append(write_string_length(k6, "Leader"))
+    r.append(b5)
+    l9 = m.members
+    n = len(l9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
+    else:
+        r.append(write_string_length(k8, "MemberId"))
+    r.append(b7)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.member_id.encode()
-        n = len(b7) + 1
+    for e10 in l9:
+        b11 = e10.member_id.encode()
+        k12 = len(b11) + 1
+        b13 = e10.group_instance_id
+        if b13 is None:
+            k14 = 0
+            b13 = b""
+        else:
+            b13 = b13.encode()
+            k14 = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "MemberId"))
+        r.append(b11)
+        b15 = e10.metadata
+        n = len(b15) + 1
+        if k14 < 128:
+            r.append(UVARINTS[k14])
+        else:
+            r.append(write_string_length(k14, "GroupInstanceId"))
+        r.append(b13)
         if n < 128:
             r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b7)
-        b8 = e6.group_instance_id
-        if b8 is None:
-            n = 0
-            b8 = b""
-        else:
-            b8 = b8.encode()
-            n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
-        r.append(b8)
-        b9 = e6.metadata
-        n = len(b9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b9)
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+        r.append(b15)
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -821,77 +817,69 @@ def _write_v9(m):
     r = []
     b1 = m.protocol_type
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihiB(m.throttle_time_ms, m.error_code, m.generation_id, n))
+        k2 = len(b1) + 1
+    b3 = m.protocol_name
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(n, "ProtocolType"))
-    r.append(b1)
-    b2 = m.protocol_name
-    if b2 is None:
-        n = 0
-        b2 = b""
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihiBsB[k2](m.throttle_time_ms, m.error_code, m.generation_id, k2, b1, k4))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ProtocolName"))
-    r.append(b2)
-    b3 = m.leader.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Leader"))
+        r.append(pack_ihi(m.throttle_time_ms, m.error_code, m.generation_id) + write_string_length(k2, "ProtocolType") + b1 + write_string_length(k4, "ProtocolName"))
     r.append(b3)
-    b4 = m.member_id.encode()
-    n = len(b4) + 1
-    if n < 128:
-        r.append(pack_oB(m.skip_assignment, n))
+    b5 = m.leader.encode()
+    k6 = len(b5) + 1
+    b7 = m.member_id.encode()
+    k8 = len(b7) + 1
+    if k8 < 128 and k6 < 128:
+        r.append(pack_string_BsoB[k6](k6, b5, m.skip_assignment, k8))
     else:
-        r.append(pack_o(m.skip_assignment) + write_string_length(n, "MemberId"))
-    r.append(b4)
-    l5 = m.members
-    n = len(l5) + 1
+        r.append(write_string_length(k6, "Leader") + b5 + pack_o(m.skip_assignment) + write_string_length(k8, "MemberId"))
+    r.append(b7)
+    l9 = m.members
+    n = len(l9) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.member_id.encode()
-        n = len(b7) + 1
+    for e10 in l9:
+        b11 = e10.member_id.encode()
+        k12 = len(b11) + 1
+        b13 = e10.group_instance_id
+        if b13 is None:
+            k14 = 0
+            b13 = b""
+        else:
+            b13 = b13.encode()
+            k14 = len(b13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "MemberId"))
+        r.append(b11)
+        b15 = e10.metadata
+        n = len(b15) + 1
+        if k14 < 128:
+            r.append(UVARINTS[k14])
+        else:
+            r.append(write_string_length(k14, "GroupInstanceId"))
+        r.append(b13)
         if n < 128:
             r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b7)
-        b8 = e6.group_instance_id
-        if b8 is None:
-            n = 0
-            b8 = b""
-        else:
-            b8 = b8.encode()
-            n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
-        r.append(b8)
-        b9 = e6.metadata
-        n = len(b9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b9)
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+        r.append(b15)
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -345,40 +345,40 @@ def _write_v4(m):
     if m.member_id:
         raise inexpressible("MemberId")
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.members
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.members
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.member_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.member_id.encode()
+        k6 = len(b5) + 1
+        b7 = e4.group_instance_id
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b4)
-        b5 = e3.group_instance_id
-        if b5 is None:
-            n = 0
-            b5 = b""
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
+            r.append(write_string_length(k6, "MemberId"))
         r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if k8 < 128:
+            r.append(UVARINTS[k8])
+        else:
+            r.append(write_string_length(k8, "GroupInstanceId"))
+        r.append(b7)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -393,52 +393,52 @@ def _write_v5(m):
     if m.member_id:
         raise inexpressible("MemberId")
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.members
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.members
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.member_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.member_id.encode()
+        k6 = len(b5) + 1
+        b7 = e4.group_instance_id
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b4)
-        b5 = e3.group_instance_id
-        if b5 is None:
-            n = 0
-            b5 = b""
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
+            r.append(write_string_length(k6, "MemberId"))
         r.append(b5)
-        b6 = e3.reason
-        if b6 is None:
-            n = 0
-            b6 = b""
+        b9 = e4.reason
+        if b9 is None:
+            k10 = 0
+            b9 = b""
         else:
-            b6 = b6.encode()
-            n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            b9 = b9.encode()
+            k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "Reason"))
-        r.append(b6)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            r.append(write_string_length(k8, "GroupInstanceId"))
+        r.append(b7)
+        if k10 < 128:
+            r.append(UVARINTS[k10])
+        else:
+            r.append(write_string_length(k10, "Reason"))
+        r.append(b9)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

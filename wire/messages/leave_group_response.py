@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_h = packed("h").pack
-pack_hx = packed("hx").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihi = packed("ihi").pack
+pack_string_Bshx = string_packers("Bshx")
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
 unpack_ih = packed("ih").unpack_from
@@ -278,28 +279,23 @@ def _write_v4(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.member_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.group_instance_id
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "MemberId"))
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "MemberId"))
         r.append(b3)
-        b4 = e2.group_instance_id
-        if b4 is None:
-            n = 0
-            b4 = b""
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "GroupInstanceId") + b5 + pack_h(e2.error_code) + write_tags(e2.unknown_tagged_fields))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupInstanceId"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_h(e2.error_code) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hx(e2.error_code))
+            r.append(pack_string_Bshx[k6](k6, b5, e2.error_code))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bx = packed("bx").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
+pack_string_Bsbx = string_packers("Bsbx")
 unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -194,11 +195,11 @@ def _write_v0(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.resource_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "ResourceName"))
+            r.append(write_string_length(k4, "ResourceName"))
         r.append(b3)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
@@ -221,16 +222,11 @@ def _write_v1(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.resource_name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "ResourceName") + b3 + pack_b(e2.resource_type) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "ResourceName"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(pack_b(e2.resource_type) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_bx(e2.resource_type))
+            r.append(pack_string_Bsbx[k4](k4, b3, e2.resource_type))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -216,11 +216,11 @@ def _write_v4(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "StatesFilter"))
+            r.append(write_string_length(k4, "StatesFilter"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
@@ -239,26 +239,26 @@ def _write_v5(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "StatesFilter"))
+            r.append(write_string_length(k4, "StatesFilter"))
         r.append(b3)
-    l4 = m.types_filter
-    n = len(l4) + 1
+    l5 = m.types_filter
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e6 in l5:
+        b7 = e6.encode()
+        k8 = len(b7) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "TypesFilter"))
-        r.append(b6)
+            r.append(write_string_length(k8, "TypesFilter"))
+        r.append(b7)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

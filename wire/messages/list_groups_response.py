@@ -389,19 +389,19 @@ def _write_v3(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.protocol_type.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        b4 = e2.protocol_type.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "ProtocolType"))
-        r.append(b4)
+            r.append(write_string_length(k6, "ProtocolType"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -423,26 +423,26 @@ def _write_v4(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.protocol_type.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        b4 = e2.protocol_type.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "ProtocolType"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(write_string_length(k6, "ProtocolType"))
         r.append(b5)
+        if k8 < 128:
+            r.append(UVARINTS[k8])
+        else:
+            r.append(write_string_length(k8, "GroupState"))
+        r.append(b7)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -464,33 +464,33 @@ def _write_v5(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.protocol_type.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        b4 = e2.protocol_type.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "ProtocolType"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(write_string_length(k6, "ProtocolType"))
         r.append(b5)
-        b6 = e2.group_type.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        b9 = e2.group_type.encode()
+        k10 = len(b9) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "GroupType"))
-        r.append(b6)
+            r.append(write_string_length(k8, "GroupState"))
+        r.append(b7)
+        if k10 < 128:
+            r.append(UVARINTS[k10])
+        else:
+            r.append(write_string_length(k10, "GroupType"))
+        r.append(b9)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -17,7 +17,9 @@ from mockraft.wire.primitives import (
     inexpressible,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 iterate_iiq = packed("iiq").iter_unpack
 iterate_iiqB = packed("iiqB").iter_unpack
 iterate_iq = packed("iq").iter_unpack
+pack_all_iiq = packers("iiq")
+pack_all_iiqx = packers("iiqx")
+pack_all_iq = packers("iq")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
@@ -479,10 +484,14 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iq(e5.partition_index, e5.timestamp))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iq, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iq(e6.partition_index, e6.timestamp))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -503,10 +512,14 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iq(e5.partition_index, e5.timestamp))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iq, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iq(e6.partition_index, e6.timestamp))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -527,10 +540,14 @@ def _write_v4(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        f5 = _flat_1(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iiq, f5, 3))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -548,23 +565,27 @@ def _write_v6(m):
         r.append(pack_ib(m.replica_id, m.isolation_level) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        f6 = _flat_1(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_iiqx, f6, 3))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_iiq(e7.partition_index, e7.current_leader_epoch, e7.timestamp) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiqx(e7.partition_index, e7.current_leader_epoch, e7.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -586,23 +607,27 @@ def _write_v10(m):
         r.append(pack_ib(m.replica_id, m.isolation_level) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        f6 = _flat_1(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_iiqx, f6, 3))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_iiq(e7.partition_index, e7.current_leader_epoch, e7.timestamp) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiqx(e7.partition_index, e7.current_leader_epoch, e7.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -612,6 +637,25 @@ def _write_v10(m):
     else:
         r.append(pack_ix(m.timeout_ms))
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.timestamp)
+    return f
+
+
+def _flat_1(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.current_leader_epoch)
+        f.append(e.timestamp)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}

@@ -478,23 +478,23 @@ def _write_v6(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+        for e6 in l5:
+            if e6.unknown_tagged_fields:
+                r.append(pack_ihqqi(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_ihqqix(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
+                r.append(pack_ihqqix(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -35,7 +36,7 @@ pack_all_i = packers("i")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_all_i = unpackers("i")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -250,73 +251,68 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        i7 = 0
-        while i7 < len(l5):
-            i7 = _shapes_0.writers.last(l5, i7, r)
-            if i7 == len(l5): break
-            e6 = l5[i7]
-            i7 += 1
-            l8 = e6.replicas
-            n = len(l8) + 1
-            if n < 128:
-                r.append(pack_iB(e6.partition_index, n))
-            else:
-                r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            if l8:
-                r.append(pack_all_i[len(l8)](*l8))
-            l9 = e6.adding_replicas
-            n = len(l9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            if l9:
-                r.append(pack_all_i[len(l9)](*l9))
-            l10 = e6.removing_replicas
+        i9 = 0
+        while i9 < len(l7):
+            i9 = _shapes_0.writers.last(l7, i9, r)
+            if i9 == len(l7): break
+            e8 = l7[i9]
+            i9 += 1
+            l10 = e8.replicas
             n = len(l10) + 1
             if n < 128:
+                r.append(pack_iB(e8.partition_index, n))
+            else:
+                r.append(pack_i(e8.partition_index) + write_uvarint(n))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
+            l11 = e8.adding_replicas
+            n = len(l11) + 1
+            if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l10:
-                r.append(pack_all_i[len(l10)](*l10))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
+            l12 = e8.removing_replicas
+            n = len(l12) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e6.replicas),len(e6.adding_replicas),len(e6.removing_replicas),), len(l5) - i7)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e8.replicas),len(e8.adding_replicas),len(e8.removing_replicas),), len(l7) - i9)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

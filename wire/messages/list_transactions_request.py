@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 pack_all_q = packers("q")
 pack_q = packed("q").pack
-pack_qB = packed("qB").pack
 pack_qx = packed("qx").pack
+pack_string_qBsx = string_packers("qBsx")
 unpack_all_q = unpackers("q")
 unpack_qB = packed("qB").unpack_from
 unpack_short_q = short_arrays("q")
@@ -249,20 +250,20 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "StateFilters"))
+            r.append(write_string_length(k4, "StateFilters"))
         r.append(b3)
-    l4 = m.producer_id_filters
-    n = len(l4) + 1
+    l5 = m.producer_id_filters
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    if l4:
-        r.append(pack_all_q[len(l4)](*l4))
+    if l5:
+        r.append(pack_all_q[len(l5)](*l5))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -282,20 +283,20 @@ def _write_v1(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "StateFilters"))
+            r.append(write_string_length(k4, "StateFilters"))
         r.append(b3)
-    l4 = m.producer_id_filters
-    n = len(l4) + 1
+    l5 = m.producer_id_filters
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    if l4:
-        r.append(pack_all_q[len(l4)](*l4))
+    if l5:
+        r.append(pack_all_q[len(l5)](*l5))
     if m.unknown_tagged_fields:
         r.append(pack_q(m.duration_filter) + write_tags(m.unknown_tagged_fields))
     else:
@@ -313,36 +314,31 @@ def _write_v2(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "StateFilters"))
+            r.append(write_string_length(k4, "StateFilters"))
         r.append(b3)
-    l4 = m.producer_id_filters
-    n = len(l4) + 1
+    l5 = m.producer_id_filters
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    if l4:
-        r.append(pack_all_q[len(l4)](*l4))
-    b5 = m.transactional_id_pattern
-    if b5 is None:
-        n = 0
-        b5 = b""
+    if l5:
+        r.append(pack_all_q[len(l5)](*l5))
+    b6 = m.transactional_id_pattern
+    if b6 is None:
+        k7 = 0
+        b6 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(pack_qB(m.duration_filter, n))
+        b6 = b6.encode()
+        k7 = len(b6) + 1
+    if m.unknown_tagged_fields or k7 > 127:
+        r.append(pack_q(m.duration_filter) + write_string_length(k7, "TransactionalIdPattern") + b6 + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_q(m.duration_filter) + write_string_length(n, "TransactionalIdPattern"))
-    r.append(b5)
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+        r.append(pack_string_qBsx[k7](m.duration_filter, k7, b6))
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_q = packed("q").pack
-pack_qB = packed("qB").pack
+pack_string_BsqB = string_packers("BsqB")
 unpack_after_string_qB = after_strings("qB")
 unpack_ihB = packed("ihB").unpack_from
 unpack_qB = packed("qB").unpack_from
@@ -180,35 +181,30 @@ def _write_v0(m):
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "UnknownStateFilters"))
+            r.append(write_string_length(k4, "UnknownStateFilters"))
         r.append(b3)
-    l4 = m.transaction_states
-    n = len(l4) + 1
+    l5 = m.transaction_states
+    n = len(l5) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.transactional_id.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e6 in l5:
+        b7 = e6.transactional_id.encode()
+        k8 = len(b7) + 1
+        b9 = e6.transaction_state.encode()
+        k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_BsqB[k8](k8, b7, e6.producer_id, k10))
         else:
-            r.append(write_string_length(n, "TransactionalId"))
-        r.append(b6)
-        b7 = e5.transaction_state.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(pack_qB(e5.producer_id, n))
-        else:
-            r.append(pack_q(e5.producer_id) + write_string_length(n, "TransactionState"))
-        r.append(b7)
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+            r.append(write_string_length(k8, "TransactionalId") + b7 + pack_q(e6.producer_id) + write_string_length(k10, "TransactionState"))
+        r.append(b9)
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

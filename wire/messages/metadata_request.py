@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.metadata_response import MetadataResponse
 
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
@@ -44,6 +44,7 @@ pack_oo = packed("oo").pack
 pack_ooo = packed("ooo").pack
 pack_ooox = packed("ooox").pack
 pack_oox = packed("oox").pack
+pack_string_UBsx = string_packers("UBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -506,11 +507,11 @@ def _write_v9(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
@@ -540,20 +541,15 @@ def _write_v10(m):
             raise no_uuid("TopicId")
         b3 = e2.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_UB(e2.topic_id, n))
+            k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(pack_U(e2.topic_id) + write_string_length(k4, "Name") + b3 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_U(e2.topic_id) + write_string_length(n, "Name"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_UBsx[k4](e2.topic_id, k4, b3))
     if m.unknown_tagged_fields:
         r.append(pack_ooo(m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations) + write_tags(m.unknown_tagged_fields))
     else:
@@ -580,20 +576,15 @@ def _write_v11(m):
             raise no_uuid("TopicId")
         b3 = e2.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_UB(e2.topic_id, n))
+            k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(pack_U(e2.topic_id) + write_string_length(k4, "Name") + b3 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_U(e2.topic_id) + write_string_length(n, "Name"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_UBsx[k4](e2.topic_id, k4, b3))
     if m.unknown_tagged_fields:
         r.append(pack_oo(m.allow_auto_topic_creation, m.include_topic_authorized_operations) + write_tags(m.unknown_tagged_fields))
     else:

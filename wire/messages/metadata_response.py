@@ -25,6 +25,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Uo = packed("Uo").pack
-pack_UoB = packed("UoB").pack
 pack_all_i = packers("i")
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_hiii = packed("hiii").pack
 pack_hiiiB = packed("hiiiB").pack
@@ -54,8 +53,11 @@ pack_ih = packed("ih").pack
 pack_ii = packed("ii").pack
 pack_ix = packed("ix").pack
 pack_o = packed("o").pack
-pack_oB = packed("oB").pack
 pack_oi = packed("oi").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_hBsUoB = string_packers("hBsUoB")
+pack_string_hBsoB = string_packers("hBsoB")
+pack_string_iBsiB = string_packers("iBsiB")
 unpack_UoB = packed("UoB").unpack_from
 unpack_after_string_UoB = after_strings("UoB")
 unpack_after_string_iB = after_strings("iB")
@@ -2140,99 +2142,84 @@ def _write_v9(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.host.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
+        k4 = len(b3) + 1
+        b5 = e2.rack
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b3)
-        b4 = e2.rack
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_iBsiB[k4](e2.node_id, k4, b3, e2.port, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.port, n))
-        else:
-            r.append(pack_i(e2.port) + write_string_length(n, "Rack"))
-        r.append(b4)
+            r.append(pack_i(e2.node_id) + write_string_length(k4, "Host") + b3 + pack_i(e2.port) + write_string_length(k6, "Rack"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.cluster_id
-    if b5 is None:
-        n = 0
-        b5 = b""
+    b7 = m.cluster_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.controller_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b5)
-    l6 = m.topics
-    n = len(l6) + 1
-    if n < 128:
-        r.append(pack_iB(m.controller_id, n))
-    else:
-        r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(pack_hB(e7.error_code, n))
+        r.append(write_string_length(k8, "ClusterId") + b7 + pack_i(m.controller_id) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if n < 128 and k12 < 128:
+            r.append(pack_string_hBsoB[k12](e10.error_code, k12, b11, e10.is_internal, n))
         else:
-            r.append(pack_h(e7.error_code) + write_string_length(n, "Name"))
-        r.append(b8)
-        l9 = e7.partitions
-        n = len(l9) + 1
-        if n < 128:
-            r.append(pack_oB(e7.is_internal, n))
-        else:
-            r.append(pack_o(e7.is_internal) + write_uvarint(n))
-        i11 = 0
-        while i11 < len(l9):
-            i11 = _shapes_0.writers.last(l9, i11, r)
-            if i11 == len(l9): break
-            e10 = l9[i11]
-            i11 += 1
-            l12 = e10.replica_nodes
-            n = len(l12) + 1
+            r.append(pack_h(e10.error_code) + write_string_length(k12, "Name") + b11 + pack_o(e10.is_internal) + write_uvarint(n))
+        i15 = 0
+        while i15 < len(l13):
+            i15 = _shapes_0.writers.last(l13, i15, r)
+            if i15 == len(l13): break
+            e14 = l13[i15]
+            i15 += 1
+            l16 = e14.replica_nodes
+            n = len(l16) + 1
             if n < 128:
-                r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
+                r.append(pack_hiiiB(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch, n))
             else:
-                r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l12:
-                r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.isr_nodes
-            n = len(l13) + 1
+                r.append(pack_hiii(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch) + write_uvarint(n))
+            if l16:
+                r.append(pack_all_i[len(l16)](*l16))
+            l17 = e14.isr_nodes
+            n = len(l17) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l13:
-                r.append(pack_all_i[len(l13)](*l13))
-            l14 = e10.offline_replicas
-            n = len(l14) + 1
+            if l17:
+                r.append(pack_all_i[len(l17)](*l17))
+            l18 = e14.offline_replicas
+            n = len(l18) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l14:
-                r.append(pack_all_i[len(l14)](*l14))
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+            if l18:
+                r.append(pack_all_i[len(l18)](*l18))
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
-        if e7.unknown_tagged_fields:
-            r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e14.replica_nodes),len(e14.isr_nodes),len(e14.offline_replicas),), len(l13) - i15)
+        if e10.unknown_tagged_fields:
+            r.append(pack_i(e10.topic_authorized_operations) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(pack_ix(e7.topic_authorized_operations))
+            r.append(pack_ix(e10.topic_authorized_operations))
     if m.unknown_tagged_fields:
         r.append(pack_i(m.cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
     else:
@@ -2250,101 +2237,86 @@ def _write_v10(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.host.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
+        k4 = len(b3) + 1
+        b5 = e2.rack
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b3)
-        b4 = e2.rack
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_iBsiB[k4](e2.node_id, k4, b3, e2.port, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.port, n))
-        else:
-            r.append(pack_i(e2.port) + write_string_length(n, "Rack"))
-        r.append(b4)
+            r.append(pack_i(e2.node_id) + write_string_length(k4, "Host") + b3 + pack_i(e2.port) + write_string_length(k6, "Rack"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.cluster_id
-    if b5 is None:
-        n = 0
-        b5 = b""
+    b7 = m.cluster_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.controller_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b5)
-    l6 = m.topics
-    n = len(l6) + 1
-    if n < 128:
-        r.append(pack_iB(m.controller_id, n))
-    else:
-        r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(pack_hB(e7.error_code, n))
-        else:
-            r.append(pack_h(e7.error_code) + write_string_length(n, "Name"))
-        r.append(b8)
-        if len(e7.topic_id) != 16:
+        r.append(write_string_length(k8, "ClusterId") + b7 + pack_i(m.controller_id) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if len(e10.topic_id) != 16:
             raise no_uuid("TopicId")
-        l9 = e7.partitions
-        n = len(l9) + 1
-        if n < 128:
-            r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if n < 128 and k12 < 128:
+            r.append(pack_string_hBsUoB[k12](e10.error_code, k12, b11, e10.topic_id, e10.is_internal, n))
         else:
-            r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        i11 = 0
-        while i11 < len(l9):
-            i11 = _shapes_0.writers.last(l9, i11, r)
-            if i11 == len(l9): break
-            e10 = l9[i11]
-            i11 += 1
-            l12 = e10.replica_nodes
-            n = len(l12) + 1
+            r.append(pack_h(e10.error_code) + write_string_length(k12, "Name") + b11 + pack_Uo(e10.topic_id, e10.is_internal) + write_uvarint(n))
+        i15 = 0
+        while i15 < len(l13):
+            i15 = _shapes_0.writers.last(l13, i15, r)
+            if i15 == len(l13): break
+            e14 = l13[i15]
+            i15 += 1
+            l16 = e14.replica_nodes
+            n = len(l16) + 1
             if n < 128:
-                r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
+                r.append(pack_hiiiB(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch, n))
             else:
-                r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l12:
-                r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.isr_nodes
-            n = len(l13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            if l13:
-                r.append(pack_all_i[len(l13)](*l13))
-            l14 = e10.offline_replicas
-            n = len(l14) + 1
+                r.append(pack_hiii(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch) + write_uvarint(n))
+            if l16:
+                r.append(pack_all_i[len(l16)](*l16))
+            l17 = e14.isr_nodes
+            n = len(l17) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l14:
-                r.append(pack_all_i[len(l14)](*l14))
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+            if l17:
+                r.append(pack_all_i[len(l17)](*l17))
+            l18 = e14.offline_replicas
+            n = len(l18) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l18:
+                r.append(pack_all_i[len(l18)](*l18))
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
-        if e7.unknown_tagged_fields:
-            r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e14.replica_nodes),len(e14.isr_nodes),len(e14.offline_replicas),), len(l13) - i15)
+        if e10.unknown_tagged_fields:
+            r.append(pack_i(e10.topic_authorized_operations) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(pack_ix(e7.topic_authorized_operations))
+            r.append(pack_ix(e10.topic_authorized_operations))
     if m.unknown_tagged_fields:
         r.append(pack_i(m.cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
     else:
@@ -2364,101 +2336,86 @@ def _write_v11(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.host.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
+        k4 = len(b3) + 1
+        b5 = e2.rack
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b3)
-        b4 = e2.rack
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_iBsiB[k4](e2.node_id, k4, b3, e2.port, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.port, n))
-        else:
-            r.append(pack_i(e2.port) + write_string_length(n, "Rack"))
-        r.append(b4)
+            r.append(pack_i(e2.node_id) + write_string_length(k4, "Host") + b3 + pack_i(e2.port) + write_string_length(k6, "Rack"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.cluster_id
-    if b5 is None:
-        n = 0
-        b5 = b""
+    b7 = m.cluster_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.controller_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b5)
-    l6 = m.topics
-    n = len(l6) + 1
-    if n < 128:
-        r.append(pack_iB(m.controller_id, n))
-    else:
-        r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(pack_hB(e7.error_code, n))
-        else:
-            r.append(pack_h(e7.error_code) + write_string_length(n, "Name"))
-        r.append(b8)
-        if len(e7.topic_id) != 16:
+        r.append(write_string_length(k8, "ClusterId") + b7 + pack_i(m.controller_id) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        if len(e10.topic_id) != 16:
             raise no_uuid("TopicId")
-        l9 = e7.partitions
-        n = len(l9) + 1
-        if n < 128:
-            r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if n < 128 and k12 < 128:
+            r.append(pack_string_hBsUoB[k12](e10.error_code, k12, b11, e10.topic_id, e10.is_internal, n))
         else:
-            r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        i11 = 0
-        while i11 < len(l9):
-            i11 = _shapes_0.writers.last(l9, i11, r)
-            if i11 == len(l9): break
-            e10 = l9[i11]
-            i11 += 1
-            l12 = e10.replica_nodes
-            n = len(l12) + 1
+            r.append(pack_h(e10.error_code) + write_string_length(k12, "Name") + b11 + pack_Uo(e10.topic_id, e10.is_internal) + write_uvarint(n))
+        i15 = 0
+        while i15 < len(l13):
+            i15 = _shapes_0.writers.last(l13, i15, r)
+            if i15 == len(l13): break
+            e14 = l13[i15]
+            i15 += 1
+            l16 = e14.replica_nodes
+            n = len(l16) + 1
             if n < 128:
-                r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
+                r.append(pack_hiiiB(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch, n))
             else:
-                r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l12:
-                r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.isr_nodes
-            n = len(l13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            if l13:
-                r.append(pack_all_i[len(l13)](*l13))
-            l14 = e10.offline_replicas
-            n = len(l14) + 1
+                r.append(pack_hiii(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch) + write_uvarint(n))
+            if l16:
+                r.append(pack_all_i[len(l16)](*l16))
+            l17 = e14.isr_nodes
+            n = len(l17) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l14:
-                r.append(pack_all_i[len(l14)](*l14))
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+            if l17:
+                r.append(pack_all_i[len(l17)](*l17))
+            l18 = e14.offline_replicas
+            n = len(l18) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l18:
+                r.append(pack_all_i[len(l18)](*l18))
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
-        if e7.unknown_tagged_fields:
-            r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e14.replica_nodes),len(e14.isr_nodes),len(e14.offline_replicas),), len(l13) - i15)
+        if e10.unknown_tagged_fields:
+            r.append(pack_i(e10.topic_authorized_operations) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(pack_ix(e7.topic_authorized_operations))
+            r.append(pack_ix(e10.topic_authorized_operations))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -2478,106 +2435,91 @@ def _write_v12(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.host.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
+        k4 = len(b3) + 1
+        b5 = e2.rack
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b3)
-        b4 = e2.rack
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_iBsiB[k4](e2.node_id, k4, b3, e2.port, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.port, n))
-        else:
-            r.append(pack_i(e2.port) + write_string_length(n, "Rack"))
-        r.append(b4)
+            r.append(pack_i(e2.node_id) + write_string_length(k4, "Host") + b3 + pack_i(e2.port) + write_string_length(k6, "Rack"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.cluster_id
-    if b5 is None:
-        n = 0
-        b5 = b""
+    b7 = m.cluster_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.controller_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b5)
-    l6 = m.topics
-    n = len(l6) + 1
-    if n < 128:
-        r.append(pack_iB(m.controller_id, n))
-    else:
-        r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name
-        if b8 is None:
-            n = 0
-            b8 = b""
+        r.append(write_string_length(k8, "ClusterId") + b7 + pack_i(m.controller_id) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.name
+        if b11 is None:
+            k12 = 0
+            b11 = b""
         else:
-            b8 = b8.encode()
-            n = len(b8) + 1
-        if n < 128:
-            r.append(pack_hB(e7.error_code, n))
-        else:
-            r.append(pack_h(e7.error_code) + write_string_length(n, "Name"))
-        r.append(b8)
-        if len(e7.topic_id) != 16:
+            b11 = b11.encode()
+            k12 = len(b11) + 1
+        if len(e10.topic_id) != 16:
             raise no_uuid("TopicId")
-        l9 = e7.partitions
-        n = len(l9) + 1
-        if n < 128:
-            r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if n < 128 and k12 < 128:
+            r.append(pack_string_hBsUoB[k12](e10.error_code, k12, b11, e10.topic_id, e10.is_internal, n))
         else:
-            r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        i11 = 0
-        while i11 < len(l9):
-            i11 = _shapes_0.writers.last(l9, i11, r)
-            if i11 == len(l9): break
-            e10 = l9[i11]
-            i11 += 1
-            l12 = e10.replica_nodes
-            n = len(l12) + 1
+            r.append(pack_h(e10.error_code) + write_string_length(k12, "Name") + b11 + pack_Uo(e10.topic_id, e10.is_internal) + write_uvarint(n))
+        i15 = 0
+        while i15 < len(l13):
+            i15 = _shapes_0.writers.last(l13, i15, r)
+            if i15 == len(l13): break
+            e14 = l13[i15]
+            i15 += 1
+            l16 = e14.replica_nodes
+            n = len(l16) + 1
             if n < 128:
-                r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
+                r.append(pack_hiiiB(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch, n))
             else:
-                r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l12:
-                r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.isr_nodes
-            n = len(l13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            if l13:
-                r.append(pack_all_i[len(l13)](*l13))
-            l14 = e10.offline_replicas
-            n = len(l14) + 1
+                r.append(pack_hiii(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch) + write_uvarint(n))
+            if l16:
+                r.append(pack_all_i[len(l16)](*l16))
+            l17 = e14.isr_nodes
+            n = len(l17) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l14:
-                r.append(pack_all_i[len(l14)](*l14))
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+            if l17:
+                r.append(pack_all_i[len(l17)](*l17))
+            l18 = e14.offline_replicas
+            n = len(l18) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l18:
+                r.append(pack_all_i[len(l18)](*l18))
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
-        if e7.unknown_tagged_fields:
-            r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e14.replica_nodes),len(e14.isr_nodes),len(e14.offline_replicas),), len(l13) - i15)
+        if e10.unknown_tagged_fields:
+            r.append(pack_i(e10.topic_authorized_operations) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(pack_ix(e7.topic_authorized_operations))
+            r.append(pack_ix(e10.topic_authorized_operations))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -2597,106 +2539,91 @@ def _write_v13(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.host.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(pack_iB(e2.node_id, n))
+        k4 = len(b3) + 1
+        b5 = e2.rack
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(pack_i(e2.node_id) + write_string_length(n, "Host"))
-        r.append(b3)
-        b4 = e2.rack
-        if b4 is None:
-            n = 0
-            b4 = b""
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_iBsiB[k4](e2.node_id, k4, b3, e2.port, k6))
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(pack_iB(e2.port, n))
-        else:
-            r.append(pack_i(e2.port) + write_string_length(n, "Rack"))
-        r.append(b4)
+            r.append(pack_i(e2.node_id) + write_string_length(k4, "Host") + b3 + pack_i(e2.port) + write_string_length(k6, "Rack"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.cluster_id
-    if b5 is None:
-        n = 0
-        b5 = b""
+    b7 = m.cluster_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if n < 128 and k8 < 128:
+        r.append(pack_string_BsiB[k8](k8, b7, m.controller_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b5)
-    l6 = m.topics
-    n = len(l6) + 1
-    if n < 128:
-        r.append(pack_iB(m.controller_id, n))
-    else:
-        r.append(pack_i(m.controller_id) + write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.name
-        if b8 is None:
-            n = 0
-            b8 = b""
+        r.append(write_string_length(k8, "ClusterId") + b7 + pack_i(m.controller_id) + write_uvarint(n))
+    for e10 in l9:
+        b11 = e10.name
+        if b11 is None:
+            k12 = 0
+            b11 = b""
         else:
-            b8 = b8.encode()
-            n = len(b8) + 1
-        if n < 128:
-            r.append(pack_hB(e7.error_code, n))
-        else:
-            r.append(pack_h(e7.error_code) + write_string_length(n, "Name"))
-        r.append(b8)
-        if len(e7.topic_id) != 16:
+            b11 = b11.encode()
+            k12 = len(b11) + 1
+        if len(e10.topic_id) != 16:
             raise no_uuid("TopicId")
-        l9 = e7.partitions
-        n = len(l9) + 1
-        if n < 128:
-            r.append(pack_UoB(e7.topic_id, e7.is_internal, n))
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if n < 128 and k12 < 128:
+            r.append(pack_string_hBsUoB[k12](e10.error_code, k12, b11, e10.topic_id, e10.is_internal, n))
         else:
-            r.append(pack_Uo(e7.topic_id, e7.is_internal) + write_uvarint(n))
-        i11 = 0
-        while i11 < len(l9):
-            i11 = _shapes_0.writers.last(l9, i11, r)
-            if i11 == len(l9): break
-            e10 = l9[i11]
-            i11 += 1
-            l12 = e10.replica_nodes
-            n = len(l12) + 1
+            r.append(pack_h(e10.error_code) + write_string_length(k12, "Name") + b11 + pack_Uo(e10.topic_id, e10.is_internal) + write_uvarint(n))
+        i15 = 0
+        while i15 < len(l13):
+            i15 = _shapes_0.writers.last(l13, i15, r)
+            if i15 == len(l13): break
+            e14 = l13[i15]
+            i15 += 1
+            l16 = e14.replica_nodes
+            n = len(l16) + 1
             if n < 128:
-                r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
+                r.append(pack_hiiiB(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch, n))
             else:
-                r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            if l12:
-                r.append(pack_all_i[len(l12)](*l12))
-            l13 = e10.isr_nodes
-            n = len(l13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            if l13:
-                r.append(pack_all_i[len(l13)](*l13))
-            l14 = e10.offline_replicas
-            n = len(l14) + 1
+                r.append(pack_hiii(e14.error_code, e14.partition_index, e14.leader_id, e14.leader_epoch) + write_uvarint(n))
+            if l16:
+                r.append(pack_all_i[len(l16)](*l16))
+            l17 = e14.isr_nodes
+            n = len(l17) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l14:
-                r.append(pack_all_i[len(l14)](*l14))
-            if e10.unknown_tagged_fields:
-                r.append(write_tags(e10.unknown_tagged_fields))
+            if l17:
+                r.append(pack_all_i[len(l17)](*l17))
+            l18 = e14.offline_replicas
+            n = len(l18) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            if l18:
+                r.append(pack_all_i[len(l18)](*l18))
+            if e14.unknown_tagged_fields:
+                r.append(write_tags(e14.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e10.replica_nodes),len(e10.isr_nodes),len(e10.offline_replicas),), len(l9) - i11)
-        if e7.unknown_tagged_fields:
-            r.append(pack_i(e7.topic_authorized_operations) + write_tags(e7.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e14.replica_nodes),len(e14.isr_nodes),len(e14.offline_replicas),), len(l13) - i15)
+        if e10.unknown_tagged_fields:
+            r.append(pack_i(e10.topic_authorized_operations) + write_tags(e10.unknown_tagged_fields))
         else:
-            r.append(pack_ix(e7.topic_authorized_operations))
+            r.append(pack_ix(e10.topic_authorized_operations))
     if m.unknown_tagged_fields:
         r.append(pack_h(m.error_code) + write_tags(m.unknown_tagged_fields))
     else:

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -40,13 +41,13 @@ pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
 pack_iqh = packed("iqh").pack
 pack_iqi = packed("iqi").pack
-pack_iqiB = packed("iqiB").pack
 pack_iqih = packed("iqih").pack
 pack_qi = packed("qi").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_iqiBsx = string_packers("iqiBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
@@ -776,70 +777,60 @@ def _write_v7(m):
 def _write_v8(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.generation_id_or_member_epoch, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.generation_id_or_member_epoch, n))
-    else:
-        r.append(pack_i(m.generation_id_or_member_epoch) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_i(m.generation_id_or_member_epoch) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    l4 = m.topics
-    n = len(l4) + 1
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
+    else:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    l7 = m.topics
+    n = len(l7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        l11 = e8.partitions
+        n = len(l11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b6)
-        l7 = e5.partitions
-        n = len(l7) + 1
+            r.append(write_string_length(k10, "Name"))
+        r.append(b9)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.committed_metadata
-            if b9 is None:
-                n = 0
-                b9 = b""
+        for e12 in l11:
+            b13 = e12.committed_metadata
+            if b13 is None:
+                k14 = 0
+                b13 = b""
             else:
-                b9 = b9.encode()
-                n = len(b9) + 1
-            if n < 128:
-                r.append(pack_iqiB(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n))
+                b13 = b13.encode()
+                k14 = len(b13) + 1
+            if e12.unknown_tagged_fields or k14 > 127:
+                r.append(pack_iqi(e12.partition_index, e12.committed_offset, e12.committed_leader_epoch) + write_string_length(k14, "CommittedMetadata") + b13 + write_tags(e12.unknown_tagged_fields))
             else:
-                r.append(pack_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + write_string_length(n, "CommittedMetadata"))
-            r.append(b9)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_string_iqiBsx[k14](e12.partition_index, e12.committed_offset, e12.committed_leader_epoch, k14, b13))
+        if e8.unknown_tagged_fields:
+            r.append(write_tags(e8.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -852,65 +843,55 @@ def _write_v8(m):
 def _write_v10(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.generation_id_or_member_epoch, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.generation_id_or_member_epoch, n))
-    else:
-        r.append(pack_i(m.generation_id_or_member_epoch) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_i(m.generation_id_or_member_epoch) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    l4 = m.topics
-    n = len(l4) + 1
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
+    else:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    l7 = m.topics
+    n = len(l7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        if len(e5.topic_id) != 16:
+    for e8 in l7:
+        if len(e8.topic_id) != 16:
             raise no_uuid("TopicId")
-        l6 = e5.partitions
-        n = len(l6) + 1
+        l9 = e8.partitions
+        n = len(l9) + 1
         if n < 128:
-            r.append(pack_UB(e5.topic_id, n))
+            r.append(pack_UB(e8.topic_id, n))
         else:
-            r.append(pack_U(e5.topic_id) + write_uvarint(n))
-        for e7 in l6:
-            b8 = e7.committed_metadata
-            if b8 is None:
-                n = 0
-                b8 = b""
+            r.append(pack_U(e8.topic_id) + write_uvarint(n))
+        for e10 in l9:
+            b11 = e10.committed_metadata
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                b8 = b8.encode()
-                n = len(b8) + 1
-            if n < 128:
-                r.append(pack_iqiB(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if e10.unknown_tagged_fields or k12 > 127:
+                r.append(pack_iqi(e10.partition_index, e10.committed_offset, e10.committed_leader_epoch) + write_string_length(k12, "CommittedMetadata") + b11 + write_tags(e10.unknown_tagged_fields))
             else:
-                r.append(pack_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch) + write_string_length(n, "CommittedMetadata"))
-            r.append(b8)
-            if e7.unknown_tagged_fields:
-                r.append(write_tags(e7.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_string_iqiBsx[k12](e10.partition_index, e10.committed_offset, e10.committed_leader_epoch, k12, b11))
+        if e8.unknown_tagged_fields:
+            r.append(write_tags(e8.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

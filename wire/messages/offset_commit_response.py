@@ -18,7 +18,9 @@ from mockraft.wire.primitives import (
     no_tags,
     no_uuid,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -36,6 +38,8 @@ iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_all_ih = packers("ih")
+pack_all_ihx = packers("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -404,10 +408,14 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ih, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_ih(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -428,10 +436,14 @@ def _write_v3(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ih, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_ih(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -449,23 +461,27 @@ def _write_v8(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e5.partition_index, e5.error_code))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_ihx, f6, 2))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e7.partition_index, e7.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -485,24 +501,34 @@ def _write_v10(m):
         r.append(pack_iB(m.throttle_time_ms, n))
     else:
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
-    for e2 in l1:
+    i3 = 0
+    while i3 < len(l1):
+        i3 = _shapes_0.writers.last(l1, i3, r)
+        if i3 == len(l1): break
+        e2 = l1[i3]
+        i3 += 1
         if len(e2.topic_id) != 16:
             raise no_uuid("TopicId")
-        l3 = e2.partitions
-        n = len(l3) + 1
+        l4 = e2.partitions
+        n = len(l4) + 1
         if n < 128:
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        for e4 in l3:
-            if e4.unknown_tagged_fields:
-                r.append(pack_ih(e4.partition_index, e4.error_code) + write_tags(e4.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e4.partition_index, e4.error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ihx, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
+        _shapes_0.writers.meet((len(e2.partitions),), len(l1) - i3)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -510,7 +536,16 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_OffsetCommitResponseTopic, (("topic_id", "U"), ("partitions", "[]", (_OffsetCommitResponsePartition, (("partition_index", "i"), ("error_code", "h"),), ())),), (("name", ""),))
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.error_code)
+    return f
+
+
+_shapes_0 = Shapes(_OffsetCommitResponseTopic, (("topic_id", "U"), ("partitions", "[]", (_OffsetCommitResponsePartition, (("partition_index", "i"), ("error_code", "h"),), ())),), (("name", "", False),))
 _READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitResponse], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v8, 9: _write_v8, 10: _write_v10}
 

@@ -13,7 +13,9 @@ from mockraft.wire.primitives import (
     check_count,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     wrong_end,
 )
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 iterate_ih = packed("ih").iter_unpack
+pack_all_ih = packers("ih")
 pack_h = packed("h").pack
 pack_hii = packed("hii").pack
 pack_i = packed("i").pack
@@ -191,15 +194,28 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_ih, f5, 2))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_ih(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
         raise no_tags()
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.error_code)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0}

@@ -25,6 +25,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -45,9 +46,9 @@ pack_UB = packed("UB").pack
 pack_all_i = packers("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_UB = packed("UB").unpack_from
 unpack_all_i = unpackers("i")
 unpack_h = packed("h").unpack_from
@@ -721,40 +722,40 @@ def _write_v6(m):
     if m.require_stable:
         raise inexpressible("RequireStable")
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    l2 = m.topics
-    if l2 is None:
+    k2 = len(b1) + 1
+    l3 = m.topics
+    if l3 is None:
         n = 0
-        l2 = ()
+        l3 = ()
     else:
-        n = len(l2) + 1
+        n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
+    else:
+        r.append(write_string_length(k2, "GroupId"))
+    r.append(b1)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partition_indexes
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partition_indexes
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l5:
-            r.append(pack_all_i[len(l5)](*l5))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if l7:
+            r.append(pack_all_i[len(l7)](*l7))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -769,40 +770,40 @@ def _write_v7(m):
     if m.groups:
         raise inexpressible("Groups")
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    l2 = m.topics
-    if l2 is None:
+    k2 = len(b1) + 1
+    l3 = m.topics
+    if l3 is None:
         n = 0
-        l2 = ()
+        l3 = ()
     else:
-        n = len(l2) + 1
+        n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
+    else:
+        r.append(write_string_length(k2, "GroupId"))
+    r.append(b1)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partition_indexes
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partition_indexes
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l5:
-            r.append(pack_all_i[len(l5)](*l5))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if l7:
+            r.append(pack_all_i[len(l7)](*l7))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -826,40 +827,40 @@ def _write_v8(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b3)
-        l4 = e2.topics
-        if l4 is None:
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        if l5 is None:
             n = 0
-            l4 = ()
+            l5 = ()
         else:
-            n = len(l4) + 1
+            n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "GroupId"))
+        r.append(b3)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partition_indexes
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partition_indexes
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -887,52 +888,47 @@ def _write_v9(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.member_id
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "GroupId"))
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        b4 = e2.member_id
-        if b4 is None:
+        l7 = e2.topics
+        if l7 is None:
             n = 0
-            b4 = b""
+            l7 = ()
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            n = len(l7) + 1
+        if n < 128 and k6 < 128:
+            r.append(pack_string_BsiB[k6](k6, b5, e2.member_epoch, n))
         else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b4)
-        l5 = e2.topics
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
-        if n < 128:
-            r.append(pack_iB(e2.member_epoch, n))
-        else:
-            r.append(pack_i(e2.member_epoch) + write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.name.encode()
-            n = len(b7) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(write_string_length(k6, "MemberId") + b5 + pack_i(e2.member_epoch) + write_uvarint(n))
+        for e8 in l7:
+            b9 = e8.name.encode()
+            k10 = len(b9) + 1
+            l11 = e8.partition_indexes
+            n = len(l11) + 1
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b7)
-            l8 = e6.partition_indexes
-            n = len(l8) + 1
+                r.append(write_string_length(k10, "Name"))
+            r.append(b9)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l8:
-                r.append(pack_all_i[len(l8)](*l8))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -960,49 +956,50 @@ def _write_v10(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.member_id
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "GroupId"))
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        b4 = e2.member_id
-        if b4 is None:
+        l7 = e2.topics
+        if l7 is None:
             n = 0
-            b4 = b""
+            l7 = ()
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b4)
-        l5 = e2.topics
-        if l5 is None:
-            n = 0
-            l5 = ()
-        else:
-            n = len(l5) + 1
-        if n < 128:
-            r.append(pack_iB(e2.member_epoch, n))
-        else:
-            r.append(pack_i(e2.member_epoch) + write_uvarint(n))
-        for e6 in l5:
-            if len(e6.topic_id) != 16:
-                raise no_uuid("TopicId")
-            l7 = e6.partition_indexes
             n = len(l7) + 1
+        if n < 128 and k6 < 128:
+            r.append(pack_string_BsiB[k6](k6, b5, e2.member_epoch, n))
+        else:
+            r.append(write_string_length(k6, "MemberId") + b5 + pack_i(e2.member_epoch) + write_uvarint(n))
+        i9 = 0
+        while i9 < len(l7):
+            i9 = _shapes_0.writers.last(l7, i9, r)
+            if i9 == len(l7): break
+            e8 = l7[i9]
+            i9 += 1
+            if len(e8.topic_id) != 16:
+                raise no_uuid("TopicId")
+            l10 = e8.partition_indexes
+            n = len(l10) + 1
             if n < 128:
-                r.append(pack_UB(e6.topic_id, n))
+                r.append(pack_UB(e8.topic_id, n))
             else:
-                r.append(pack_U(e6.topic_id) + write_uvarint(n))
-            if l7:
-                r.append(pack_all_i[len(l7)](*l7))
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                r.append(pack_U(e8.topic_id) + write_uvarint(n))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
+            _shapes_0.writers.meet((len(e8.partition_indexes),), len(l7) - i9)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -1014,7 +1011,7 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", ""),))
+_shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", "", False),))
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10}
 

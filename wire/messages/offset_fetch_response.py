@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,8 +43,8 @@ pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 pack_iqh = packed("iqh").pack
 pack_iqi = packed("iqi").pack
-pack_iqiB = packed("iqiB").pack
 pack_iqih = packed("iqih").pack
+pack_string_iqiBshx = string_packers("iqiBshx")
 unpack_UB = packed("UB").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_hB = packed("hB").unpack_from
@@ -844,35 +845,30 @@ def _write_v6(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.metadata
-            if b6 is None:
-                n = 0
-                b6 = b""
+        for e6 in l5:
+            b7 = e6.metadata
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_iqiB(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            if e6.unknown_tagged_fields or k8 > 127:
+                r.append(pack_iqi(e6.partition_index, e6.committed_offset, e6.committed_leader_epoch) + write_string_length(k8, "Metadata") + b7 + pack_h(e6.error_code) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_iqi(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch) + write_string_length(n, "Metadata"))
-            r.append(b6)
-            if e5.unknown_tagged_fields:
-                r.append(pack_h(e5.error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_hx(e5.error_code))
+                r.append(pack_string_iqiBshx[k8](e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, k8, b7, e6.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -896,51 +892,46 @@ def _write_v8(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.name.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e6 in l5:
+            b7 = e6.name.encode()
+            k8 = len(b7) + 1
+            l9 = e6.partitions
+            n = len(l9) + 1
+            if k8 < 128:
+                r.append(UVARINTS[k8])
             else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b6)
-            l7 = e5.partitions
-            n = len(l7) + 1
+                r.append(write_string_length(k8, "Name"))
+            r.append(b7)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                b9 = e8.metadata
-                if b9 is None:
-                    n = 0
-                    b9 = b""
+            for e10 in l9:
+                b11 = e10.metadata
+                if b11 is None:
+                    k12 = 0
+                    b11 = b""
                 else:
-                    b9 = b9.encode()
-                    n = len(b9) + 1
-                if n < 128:
-                    r.append(pack_iqiB(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n))
+                    b11 = b11.encode()
+                    k12 = len(b11) + 1
+                if e10.unknown_tagged_fields or k12 > 127:
+                    r.append(pack_iqi(e10.partition_index, e10.committed_offset, e10.committed_leader_epoch) + write_string_length(k12, "Metadata") + b11 + pack_h(e10.error_code) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + write_string_length(n, "Metadata"))
-                r.append(b9)
-                if e8.unknown_tagged_fields:
-                    r.append(pack_h(e8.error_code) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_hx(e8.error_code))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_string_iqiBshx[k12](e10.partition_index, e10.committed_offset, e10.committed_leader_epoch, k12, b11, e10.error_code))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -966,46 +957,41 @@ def _write_v10(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.group_id.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.topics
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupId"))
+            r.append(write_string_length(k4, "GroupId"))
         r.append(b3)
-        l4 = e2.topics
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if len(e5.topic_id) != 16:
+        for e6 in l5:
+            if len(e6.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l6 = e5.partitions
-            n = len(l6) + 1
+            l7 = e6.partitions
+            n = len(l7) + 1
             if n < 128:
-                r.append(pack_UB(e5.topic_id, n))
+                r.append(pack_UB(e6.topic_id, n))
             else:
-                r.append(pack_U(e5.topic_id) + write_uvarint(n))
-            for e7 in l6:
-                b8 = e7.metadata
-                if b8 is None:
-                    n = 0
-                    b8 = b""
+                r.append(pack_U(e6.topic_id) + write_uvarint(n))
+            for e8 in l7:
+                b9 = e8.metadata
+                if b9 is None:
+                    k10 = 0
+                    b9 = b""
                 else:
-                    b8 = b8.encode()
-                    n = len(b8) + 1
-                if n < 128:
-                    r.append(pack_iqiB(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
+                    b9 = b9.encode()
+                    k10 = len(b9) + 1
+                if e8.unknown_tagged_fields or k10 > 127:
+                    r.append(pack_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + write_string_length(k10, "Metadata") + b9 + pack_h(e8.error_code) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch) + write_string_length(n, "Metadata"))
-                r.append(b8)
-                if e7.unknown_tagged_fields:
-                    r.append(pack_h(e7.error_code) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_hx(e7.error_code))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_string_iqiBshx[k10](e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, k10, b9, e8.error_code))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

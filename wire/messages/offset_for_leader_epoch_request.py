@@ -16,7 +16,9 @@ from mockraft.wire.primitives import (
     compact_string,
     no_tags,
     null_field,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 iterate_iii = packed("iii").iter_unpack
 iterate_iiiB = packed("iiiB").iter_unpack
+pack_all_iii = packers("iii")
+pack_all_iiix = packers("iiix")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -333,10 +337,14 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iii, f5, 3))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -357,10 +365,14 @@ def _write_v3(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                raise no_tags()
-            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        f5 = _flat_0(l4) if len(l4) > 8 else ()
+        if f5:
+            r.append(pack_flat(pack_all_iii, f5, 3))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    raise no_tags()
+                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             raise no_tags()
     if m.unknown_tagged_fields:
@@ -378,23 +390,27 @@ def _write_v4(m):
         r.append(pack_i(m.replica_id) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiix(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        f6 = _flat_0(l5) if len(l5) > 8 else ()
+        if f6:
+            r.append(pack_flat(pack_all_iiix, f6, 3))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_iii(e7.partition, e7.current_leader_epoch, e7.leader_epoch) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiix(e7.partition, e7.current_leader_epoch, e7.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -404,6 +420,16 @@ def _write_v4(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition)
+        f.append(e.current_leader_epoch)
+        f.append(e.leader_epoch)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}

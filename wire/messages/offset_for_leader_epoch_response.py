@@ -297,23 +297,23 @@ def _write_v4(m):
         r.append(pack_i(m.throttle_time_ms) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.topic.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partitions
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Topic"))
+            r.append(write_string_length(k4, "Topic"))
         r.append(b3)
-        l4 = e2.partitions
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_hiiq(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset) + write_tags(e5.unknown_tagged_fields))
+        for e6 in l5:
+            if e6.unknown_tagged_fields:
+                r.append(pack_hiiq(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset) + write_tags(e6.unknown_tagged_fields))
             else:
-                r.append(pack_hiiqx(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
+                r.append(pack_hiiqx(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

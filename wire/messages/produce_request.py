@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -39,11 +40,12 @@ pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
 pack_hi = packed("hi").pack
-pack_hiB = packed("hiB").pack
 pack_hii = packed("hii").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
+pack_iBB = packed("iBB").pack
 pack_ii = packed("ii").pack
+pack_string_BshiB = string_packers("BshiB")
 unpack_UB = packed("UB").unpack_from
 unpack_h = packed("h").unpack_from
 unpack_hiB = packed("hiB").unpack_from
@@ -397,54 +399,51 @@ def _write_v9(m):
     r = []
     b1 = m.transactional_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topic_data
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BshiB[k2](k2, b1, m.acks, m.timeout_ms, n))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    l2 = m.topic_data
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_hiB(m.acks, m.timeout_ms, n))
-    else:
-        r.append(pack_hi(m.acks, m.timeout_ms) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_hi(m.acks, m.timeout_ms) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partition_data
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b4)
-        l5 = e3.partition_data
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "Name"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.records
-            if b7 is None:
+        for e8 in l7:
+            b9 = e8.records
+            if b9 is None:
                 n = 0
-                b7 = b""
+                b9 = b""
             else:
-                n = len(b7) + 1
+                n = len(b9) + 1
             if n < 128:
-                r.append(pack_iB(e6.index, n))
+                r.append(pack_iB(e8.index, n))
+            elif n < 16384:
+                r.append(pack_iBB(e8.index, n & 127 | 128, n >> 7))
             else:
-                r.append(pack_i(e6.index) + write_uvarint(n))
-            r.append(b7)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                r.append(pack_i(e8.index) + write_uvarint(n))
+            r.append(b9)
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -458,49 +457,46 @@ def _write_v13(m):
     r = []
     b1 = m.transactional_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topic_data
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BshiB[k2](k2, b1, m.acks, m.timeout_ms, n))
     else:
-        r.append(write_string_length(n, "TransactionalId"))
-    r.append(b1)
-    l2 = m.topic_data
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_hiB(m.acks, m.timeout_ms, n))
-    else:
-        r.append(pack_hi(m.acks, m.timeout_ms) + write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+        r.append(write_string_length(k2, "TransactionalId") + b1 + pack_hi(m.acks, m.timeout_ms) + write_uvarint(n))
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partition_data
-        n = len(l4) + 1
+        l5 = e4.partition_data
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.records
-            if b6 is None:
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.records
+            if b7 is None:
                 n = 0
-                b6 = b""
+                b7 = b""
             else:
-                n = len(b6) + 1
+                n = len(b7) + 1
             if n < 128:
-                r.append(pack_iB(e5.index, n))
+                r.append(pack_iB(e6.index, n))
+            elif n < 16384:
+                r.append(pack_iBB(e6.index, n & 127 | 128, n >> 7))
             else:
-                r.append(pack_i(e5.index) + write_uvarint(n))
-            r.append(b6)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_i(e6.index) + write_uvarint(n))
+            r.append(b7)
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -25,6 +25,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 iterate_ihqq = packed("ihqq").iter_unpack
 iterate_ihqqq = packed("ihqqq").iter_unpack
+pack_BBiix = packed("BBiix").pack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
@@ -53,8 +55,9 @@ pack_ihqqq = packed("ihqqq").pack
 pack_ihqqqB = packed("ihqqqB").pack
 pack_ihqqqi = packed("ihqqqi").pack
 pack_ii = packed("ii").pack
-pack_iix = packed("iix").pack
 pack_ix = packed("ix").pack
+pack_string_iBsiB = string_packers("iBsiB")
+pack_string_iBsx = string_packers("iBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
@@ -1056,58 +1059,53 @@ def _write_v9(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partition_responses
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partition_responses
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
+        for e6 in l5:
+            if (e6.current_leader.leader_id != -1 or e6.current_leader.leader_epoch != -1 or e6.current_leader.unknown_tagged_fields):
                 raise inexpressible("CurrentLeader")
-            l6 = e5.record_errors
-            n = len(l6) + 1
+            l7 = e6.record_errors
+            n = len(l7) + 1
             if n < 128:
-                r.append(pack_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n))
+                r.append(pack_ihqqqB(e6.index, e6.error_code, e6.base_offset, e6.log_append_time_ms, e6.log_start_offset, n))
             else:
-                r.append(pack_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + write_uvarint(n))
-            for e7 in l6:
-                b8 = e7.batch_index_error_message
-                if b8 is None:
-                    n = 0
-                    b8 = b""
+                r.append(pack_ihqqq(e6.index, e6.error_code, e6.base_offset, e6.log_append_time_ms, e6.log_start_offset) + write_uvarint(n))
+            for e8 in l7:
+                b9 = e8.batch_index_error_message
+                if b9 is None:
+                    k10 = 0
+                    b9 = b""
                 else:
-                    b8 = b8.encode()
-                    n = len(b8) + 1
-                if n < 128:
-                    r.append(pack_iB(e7.batch_index, n))
+                    b9 = b9.encode()
+                    k10 = len(b9) + 1
+                if e8.unknown_tagged_fields or k10 > 127:
+                    r.append(pack_i(e8.batch_index) + write_string_length(k10, "BatchIndexErrorMessage") + b9 + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_i(e7.batch_index) + write_string_length(n, "BatchIndexErrorMessage"))
-                r.append(b8)
-                if e7.unknown_tagged_fields:
-                    r.append(write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            b9 = e5.error_message
-            if b9 is None:
-                n = 0
-                b9 = b""
+                    r.append(pack_string_iBsx[k10](e8.batch_index, k10, b9))
+            b11 = e6.error_message
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                b9 = b9.encode()
-                n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            if k12 < 128:
+                r.append(UVARINTS[k12])
             else:
-                r.append(write_string_length(n, "ErrorMessage"))
-            r.append(b9)
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(write_string_length(k12, "ErrorMessage"))
+            r.append(b11)
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1131,69 +1129,64 @@ def _write_v10(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        l5 = e2.partition_responses
+        n = len(l5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        l4 = e2.partition_responses
-        n = len(l4) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            l6 = e5.record_errors
-            n = len(l6) + 1
+        for e6 in l5:
+            l7 = e6.record_errors
+            n = len(l7) + 1
             if n < 128:
-                r.append(pack_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n))
+                r.append(pack_ihqqqB(e6.index, e6.error_code, e6.base_offset, e6.log_append_time_ms, e6.log_start_offset, n))
             else:
-                r.append(pack_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + write_uvarint(n))
-            for e7 in l6:
-                b8 = e7.batch_index_error_message
-                if b8 is None:
-                    n = 0
-                    b8 = b""
+                r.append(pack_ihqqq(e6.index, e6.error_code, e6.base_offset, e6.log_append_time_ms, e6.log_start_offset) + write_uvarint(n))
+            for e8 in l7:
+                b9 = e8.batch_index_error_message
+                if b9 is None:
+                    k10 = 0
+                    b9 = b""
                 else:
-                    b8 = b8.encode()
-                    n = len(b8) + 1
-                if n < 128:
-                    r.append(pack_iB(e7.batch_index, n))
+                    b9 = b9.encode()
+                    k10 = len(b9) + 1
+                if e8.unknown_tagged_fields or k10 > 127:
+                    r.append(pack_i(e8.batch_index) + write_string_length(k10, "BatchIndexErrorMessage") + b9 + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_i(e7.batch_index) + write_string_length(n, "BatchIndexErrorMessage"))
-                r.append(b8)
-                if e7.unknown_tagged_fields:
-                    r.append(write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            b9 = e5.error_message
-            if b9 is None:
-                n = 0
-                b9 = b""
+                    r.append(pack_string_iBsx[k10](e8.batch_index, k10, b9))
+            b11 = e6.error_message
+            if b11 is None:
+                k12 = 0
+                b11 = b""
             else:
-                b9 = b9.encode()
-                n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                b11 = b11.encode()
+                k12 = len(b11) + 1
+            e13 = e6.current_leader
+            if k12 < 128:
+                r.append(UVARINTS[k12])
             else:
-                r.append(write_string_length(n, "ErrorMessage"))
-            r.append(b9)
-            if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
-                a10 = len(r)
-                r.append(b"\0")
-                if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
-                    r11 = []
-                    e12 = e5.current_leader
-                    if e12.unknown_tagged_fields:
-                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
+                r.append(write_string_length(k12, "ErrorMessage"))
+            r.append(b11)
+            if (e13.leader_id != -1 or e13.leader_epoch != -1 or e13.unknown_tagged_fields) or e6.unknown_tagged_fields:
+                a14 = len(r)
+                r.append(b"")
+                t15 = 0
+                if (e13.leader_id != -1 or e13.leader_epoch != -1 or e13.unknown_tagged_fields):
+                    t15 += 1
+                    if e13.unknown_tagged_fields:
+                        r.append(write_tag(0, [pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields)]))
                     else:
-                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                    r.append(write_tag(0, r11))
-                if e5.unknown_tagged_fields:
-                    merge_tags(r, a10, e5.unknown_tagged_fields)
+                        r.append(pack_BBiix(0, 9, e13.leader_id, e13.leader_epoch))
+                if e6.unknown_tagged_fields:
+                    merge_tags(r, a14, e6.unknown_tagged_fields, b"")
                 else:
-                    r[a10] = UVARINTS[len(r) - a10 - 1]
+                    r[a14] = UVARINTS[t15]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1201,46 +1194,42 @@ def _write_v10(m):
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        r.append(pack_i(m.throttle_time_ms))
-        a13 = len(r)
-        r.append(b"\0")
+        a16 = len(r)
+        r.append(b"")
+        t17 = 0
         if m.node_endpoints:
-            r14 = []
-            l15 = m.node_endpoints
-            n = len(l15) + 1
+            t17 += 1
+            r18 = []
+            l19 = m.node_endpoints
+            n = len(l19) + 1
             if n < 128:
-                r14.append(UVARINTS[n])
+                r18.append(UVARINTS[n])
             else:
-                r14.append(write_uvarint(n))
-            for e16 in l15:
-                b17 = e16.host.encode()
-                n = len(b17) + 1
-                if n < 128:
-                    r14.append(pack_iB(e16.node_id, n))
+                r18.append(write_uvarint(n))
+            for e20 in l19:
+                b21 = e20.host.encode()
+                k22 = len(b21) + 1
+                b23 = e20.rack
+                if b23 is None:
+                    k24 = 0
+                    b23 = b""
                 else:
-                    r14.append(pack_i(e16.node_id) + write_string_length(n, "Host"))
-                r14.append(b17)
-                b18 = e16.rack
-                if b18 is None:
-                    n = 0
-                    b18 = b""
+                    b23 = b23.encode()
+                    k24 = len(b23) + 1
+                if k24 < 128 and k22 < 128:
+                    r18.append(pack_string_iBsiB[k22](e20.node_id, k22, b21, e20.port, k24))
                 else:
-                    b18 = b18.encode()
-                    n = len(b18) + 1
-                if n < 128:
-                    r14.append(pack_iB(e16.port, n))
+                    r18.append(pack_i(e20.node_id) + write_string_length(k22, "Host") + b21 + pack_i(e20.port) + write_string_length(k24, "Rack"))
+                r18.append(b23)
+                if e20.unknown_tagged_fields:
+                    r18.append(write_tags(e20.unknown_tagged_fields))
                 else:
-                    r14.append(pack_i(e16.port) + write_string_length(n, "Rack"))
-                r14.append(b18)
-                if e16.unknown_tagged_fields:
-                    r14.append(write_tags(e16.unknown_tagged_fields))
-                else:
-                    r14.append(b"\0")
-            r.append(write_tag(0, r14))
+                    r18.append(b"\0")
+            r.append(write_tag(0, r18))
         if m.unknown_tagged_fields:
-            merge_tags(r, a13, m.unknown_tagged_fields)
+            merge_tags(r, a16, m.unknown_tagged_fields, pack_i(m.throttle_time_ms))
         else:
-            r[a13] = UVARINTS[len(r) - a13 - 1]
+            r[a16] = pack_iB(m.throttle_time_ms, t17)
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
@@ -1273,47 +1262,42 @@ def _write_v13(m):
             for e6 in l5:
                 b7 = e6.batch_index_error_message
                 if b7 is None:
-                    n = 0
+                    k8 = 0
                     b7 = b""
                 else:
                     b7 = b7.encode()
-                    n = len(b7) + 1
-                if n < 128:
-                    r.append(pack_iB(e6.batch_index, n))
+                    k8 = len(b7) + 1
+                if e6.unknown_tagged_fields or k8 > 127:
+                    r.append(pack_i(e6.batch_index) + write_string_length(k8, "BatchIndexErrorMessage") + b7 + write_tags(e6.unknown_tagged_fields))
                 else:
-                    r.append(pack_i(e6.batch_index) + write_string_length(n, "BatchIndexErrorMessage"))
-                r.append(b7)
-                if e6.unknown_tagged_fields:
-                    r.append(write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            b8 = e4.error_message
-            if b8 is None:
-                n = 0
-                b8 = b""
+                    r.append(pack_string_iBsx[k8](e6.batch_index, k8, b7))
+            b9 = e4.error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                b8 = b8.encode()
-                n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            e11 = e4.current_leader
+            if k10 < 128:
+                r.append(UVARINTS[k10])
             else:
-                r.append(write_string_length(n, "ErrorMessage"))
-            r.append(b8)
-            if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or e4.unknown_tagged_fields:
-                a9 = len(r)
-                r.append(b"\0")
-                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                    r10 = []
-                    e11 = e4.current_leader
+                r.append(write_string_length(k10, "ErrorMessage"))
+            r.append(b9)
+            if (e11.leader_id != -1 or e11.leader_epoch != -1 or e11.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a12 = len(r)
+                r.append(b"")
+                t13 = 0
+                if (e11.leader_id != -1 or e11.leader_epoch != -1 or e11.unknown_tagged_fields):
+                    t13 += 1
                     if e11.unknown_tagged_fields:
-                        r10.append(pack_ii(e11.leader_id, e11.leader_epoch) + write_tags(e11.unknown_tagged_fields))
+                        r.append(write_tag(0, [pack_ii(e11.leader_id, e11.leader_epoch) + write_tags(e11.unknown_tagged_fields)]))
                     else:
-                        r10.append(pack_iix(e11.leader_id, e11.leader_epoch))
-                    r.append(write_tag(0, r10))
+                        r.append(pack_BBiix(0, 9, e11.leader_id, e11.leader_epoch))
                 if e4.unknown_tagged_fields:
-                    merge_tags(r, a9, e4.unknown_tagged_fields)
+                    merge_tags(r, a12, e4.unknown_tagged_fields, b"")
                 else:
-                    r[a9] = UVARINTS[len(r) - a9 - 1]
+                    r[a12] = UVARINTS[t13]
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1321,46 +1305,42 @@ def _write_v13(m):
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        r.append(pack_i(m.throttle_time_ms))
-        a12 = len(r)
-        r.append(b"\0")
+        a14 = len(r)
+        r.append(b"")
+        t15 = 0
         if m.node_endpoints:
-            r13 = []
-            l14 = m.node_endpoints
-            n = len(l14) + 1
+            t15 += 1
+            r16 = []
+            l17 = m.node_endpoints
+            n = len(l17) + 1
             if n < 128:
-                r13.append(UVARINTS[n])
+                r16.append(UVARINTS[n])
             else:
-                r13.append(write_uvarint(n))
-            for e15 in l14:
-                b16 = e15.host.encode()
-                n = len(b16) + 1
-                if n < 128:
-                    r13.append(pack_iB(e15.node_id, n))
+                r16.append(write_uvarint(n))
+            for e18 in l17:
+                b19 = e18.host.encode()
+                k20 = len(b19) + 1
+                b21 = e18.rack
+                if b21 is None:
+                    k22 = 0
+                    b21 = b""
                 else:
-                    r13.append(pack_i(e15.node_id) + write_string_length(n, "Host"))
-                r13.append(b16)
-                b17 = e15.rack
-                if b17 is None:
-                    n = 0
-                    b17 = b""
+                    b21 = b21.encode()
+                    k22 = len(b21) + 1
+                if k22 < 128 and k20 < 128:
+                    r16.append(pack_string_iBsiB[k20](e18.node_id, k20, b19, e18.port, k22))
                 else:
-                    b17 = b17.encode()
-                    n = len(b17) + 1
-                if n < 128:
-                    r13.append(pack_iB(e15.port, n))
+                    r16.append(pack_i(e18.node_id) + write_string_length(k20, "Host") + b19 + pack_i(e18.port) + write_string_length(k22, "Rack"))
+                r16.append(b21)
+                if e18.unknown_tagged_fields:
+                    r16.append(write_tags(e18.unknown_tagged_fields))
                 else:
-                    r13.append(pack_i(e15.port) + write_string_length(n, "Rack"))
-                r13.append(b17)
-                if e15.unknown_tagged_fields:
-                    r13.append(write_tags(e15.unknown_tagged_fields))
-                else:
-                    r13.append(b"\0")
-            r.append(write_tag(0, r13))
+                    r16.append(b"\0")
+            r.append(write_tag(0, r16))
         if m.unknown_tagged_fields:
-            merge_tags(r, a12, m.unknown_tagged_fields)
+            merge_tags(r, a14, m.unknown_tagged_fields, pack_i(m.throttle_time_ms))
         else:
-            r[a12] = UVARINTS[len(r) - a12 - 1]
+            r[a14] = pack_iB(m.throttle_time_ms, t15)
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 pack_Uiob = packed("Uiob").pack
 pack_UiobB = packed("UiobB").pack
+pack_UiobBB = packed("UiobBB").pack
 unpack_UiobB = packed("UiobB").unpack_from
 
 
@@ -117,6 +118,8 @@ def _write_v0(m):
     n = len(b1) + 1
     if n < 128:
         r.append(pack_UiobB(m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n))
+    elif n < 16384:
+        r.append(pack_UiobBB(m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n & 127 | 128, n >> 7))
     else:
         r.append(pack_Uiob(m.client_instance_id, m.subscription_id, m.terminating, m.compression_type) + write_uvarint(n))
     r.append(b1)

@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,11 +33,10 @@ iterate_qqbhB = packed("qqbhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_iq = packed("iq").pack
-pack_iqB = packed("iqB").pack
 pack_qqbh = packed("qqbh").pack
 pack_qqbhx = packed("qqbhx").pack
+pack_string_ihBsiqB = string_packers("ihBsiqB")
 unpack_UB = packed("UB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_iqB = packed("iqB").unpack_from
@@ -271,27 +271,22 @@ def _write_v0(m):
         for e4 in l3:
             b5 = e4.error_message
             if b5 is None:
-                n = 0
+                k6 = 0
                 b5 = b""
             else:
                 b5 = b5.encode()
-                n = len(b5) + 1
-            if n < 128:
-                r.append(pack_ihB(e4.partition, e4.error_code, n))
+                k6 = len(b5) + 1
+            l7 = e4.state_batches
+            n = len(l7) + 1
+            if n < 128 and k6 < 128:
+                r.append(pack_string_ihBsiqB[k6](e4.partition, e4.error_code, k6, b5, e4.state_epoch, e4.start_offset, n))
             else:
-                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b5)
-            l6 = e4.state_batches
-            n = len(l6) + 1
-            if n < 128:
-                r.append(pack_iqB(e4.state_epoch, e4.start_offset, n))
-            else:
-                r.append(pack_iq(e4.state_epoch, e4.start_offset) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
+                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(k6, "ErrorMessage") + b5 + pack_iq(e4.state_epoch, e4.start_offset) + write_uvarint(n))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
                 else:
-                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
+                    r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

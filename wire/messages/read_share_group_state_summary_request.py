@@ -15,7 +15,9 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 iterate_iiB = packed("iiB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_all_iix = packers("iix")
 pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 unpack_UB = packed("UB").unpack_from
@@ -203,41 +206,60 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+    i5 = 0
+    while i5 < len(l3):
+        i5 = _shapes_0.writers.last(l3, i5, r)
+        if i5 == len(l3): break
+        e4 = l3[i5]
+        i5 += 1
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l6 = e4.partitions
+        n = len(l6) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ii(e5.partition, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iix(e5.partition, e5.leader_epoch))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        f7 = _flat_0(l6) if len(l6) > 8 else ()
+        if f7:
+            r.append(pack_flat(pack_all_iix, f7, 2))
+        else:
+            for e8 in l6:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_ii(e8.partition, e8.leader_epoch) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_iix(e8.partition, e8.leader_epoch))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
+        _shapes_0.writers.meet((len(e4.partitions),), len(l3) - i5)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition)
+        f.append(e.leader_epoch)
+    return f
 
 
 _shapes_0 = Shapes(_ReadStateSummaryData, (("topic_id", "U"), ("partitions", "[]", (_PartitionData, (("partition", "i"), ("leader_epoch", "i"),), ())),), ())

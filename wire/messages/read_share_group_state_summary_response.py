@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_iiq = packed("iiq").pack
 pack_iiqi = packed("iiqi").pack
-pack_iiqix = packed("iiqix").pack
-pack_iiqx = packed("iiqx").pack
+pack_string_ihBsiiqix = string_packers("ihBsiiqix")
+pack_string_ihBsiiqx = string_packers("ihBsiiqx")
 unpack_UB = packed("UB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_iiqB = packed("iiqB").unpack_from
@@ -278,20 +278,15 @@ def _write_v0(m):
         for e4 in l3:
             b5 = e4.error_message
             if b5 is None:
-                n = 0
+                k6 = 0
                 b5 = b""
             else:
                 b5 = b5.encode()
-                n = len(b5) + 1
-            if n < 128:
-                r.append(pack_ihB(e4.partition, e4.error_code, n))
+                k6 = len(b5) + 1
+            if e4.unknown_tagged_fields or k6 > 127:
+                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(k6, "ErrorMessage") + b5 + pack_iiq(e4.state_epoch, e4.leader_epoch, e4.start_offset) + write_tags(e4.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b5)
-            if e4.unknown_tagged_fields:
-                r.append(pack_iiq(e4.state_epoch, e4.leader_epoch, e4.start_offset) + write_tags(e4.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e4.state_epoch, e4.leader_epoch, e4.start_offset))
+                r.append(pack_string_ihBsiiqx[k6](e4.partition, e4.error_code, k6, b5, e4.state_epoch, e4.leader_epoch, e4.start_offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -323,20 +318,15 @@ def _write_v1(m):
         for e4 in l3:
             b5 = e4.error_message
             if b5 is None:
-                n = 0
+                k6 = 0
                 b5 = b""
             else:
                 b5 = b5.encode()
-                n = len(b5) + 1
-            if n < 128:
-                r.append(pack_ihB(e4.partition, e4.error_code, n))
+                k6 = len(b5) + 1
+            if e4.unknown_tagged_fields or k6 > 127:
+                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(k6, "ErrorMessage") + b5 + pack_iiqi(e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count) + write_tags(e4.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e4.partition, e4.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b5)
-            if e4.unknown_tagged_fields:
-                r.append(pack_iiqi(e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count) + write_tags(e4.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqix(e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count))
+                r.append(pack_string_ihBsiiqix[k6](e4.partition, e4.error_code, k6, b5, e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     no_uuid,
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
 pack_iU = packed("iU").pack
-pack_iUx = packed("iUx").pack
+pack_string_BsiUx = string_packers("BsiUx")
 unpack_iUB = packed("iUB").unpack_from
 
 
@@ -109,22 +109,17 @@ def _write_v0(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
+        k2 = len(b1) + 1
     if len(m.voter_directory_id) != 16:
         raise no_uuid("VoterDirectoryId")
-    if m.unknown_tagged_fields:
-        r.append(pack_iU(m.voter_id, m.voter_directory_id) + write_tags(m.unknown_tagged_fields))
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_iU(m.voter_id, m.voter_directory_id) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_iUx(m.voter_id, m.voter_directory_id))
+        r.append(pack_string_BsiUx[k2](k2, b1, m.voter_id, m.voter_directory_id))
     return b"".join(r)
 
 

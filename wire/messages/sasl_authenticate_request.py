@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
+pack_BB = packed("BB").pack
 pack_i = packed("i").pack
 unpack_i = packed("i").unpack_from
 
@@ -133,6 +134,8 @@ def _write_v2(m):
     n = len(b1) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b1)

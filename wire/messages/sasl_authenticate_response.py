@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     compact_bytes,
     no_tags,
@@ -16,6 +15,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_i = packed("i").pack
 pack_q = packed("q").pack
 pack_qx = packed("qx").pack
+pack_string_hBsB = string_packers("hBsB")
 unpack_hB = packed("hB").unpack_from
 unpack_hh = packed("hh").unpack_from
 unpack_i = packed("i").unpack_from
@@ -215,23 +215,18 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_hB(m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.auth_bytes
+    n = len(b3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_hBsB[k2](m.error_code, k2, b1, n))
     else:
-        r.append(pack_h(m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.auth_bytes
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    r.append(b2)
+        r.append(pack_h(m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_q(m.session_lifetime_ms) + write_tags(m.unknown_tagged_fields))
     else:

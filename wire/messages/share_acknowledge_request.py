@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -41,9 +42,10 @@ pack_all_b = packers("b")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_io = packed("io").pack
-pack_ioB = packed("ioB").pack
 pack_qq = packed("qq").pack
 pack_qqB = packed("qqB").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_BsioB = string_packers("BsioB")
 unpack_UB = packed("UB").unpack_from
 unpack_all_b = unpackers("b")
 unpack_iB = packed("iB").unpack_from
@@ -381,75 +383,70 @@ def _write_v1(m):
         raise inexpressible("IsRenewAck")
     b1 = m.group_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    b3 = m.member_id
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(write_string_length(n, "GroupId"))
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
+    else:
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id
-    if b2 is None:
-        n = 0
-        b2 = b""
+    l5 = m.topics
+    n = len(l5) + 1
+    if n < 128 and k4 < 128:
+        r.append(pack_string_BsiB[k4](k4, b3, m.share_session_epoch, n))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    l3 = m.topics
-    n = len(l3) + 1
-    if n < 128:
-        r.append(pack_iB(m.share_session_epoch, n))
-    else:
-        r.append(pack_i(m.share_session_epoch) + write_uvarint(n))
-    for e4 in l3:
-        if len(e4.topic_id) != 16:
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_i(m.share_session_epoch) + write_uvarint(n))
+    for e6 in l5:
+        if len(e6.topic_id) != 16:
             raise no_uuid("TopicId")
-        l5 = e4.partitions
-        n = len(l5) + 1
+        l7 = e6.partitions
+        n = len(l7) + 1
         if n < 128:
-            r.append(pack_UB(e4.topic_id, n))
+            r.append(pack_UB(e6.topic_id, n))
         else:
-            r.append(pack_U(e4.topic_id) + write_uvarint(n))
-        for e6 in l5:
-            l7 = e6.acknowledgement_batches
-            n = len(l7) + 1
+            r.append(pack_U(e6.topic_id) + write_uvarint(n))
+        for e8 in l7:
+            l9 = e8.acknowledgement_batches
+            n = len(l9) + 1
             if n < 128:
-                r.append(pack_iB(e6.partition_index, n))
+                r.append(pack_iB(e8.partition_index, n))
             else:
-                r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            i9 = 0
-            while i9 < len(l7):
-                i9 = _shapes_0.writers.last(l7, i9, r)
-                if i9 == len(l7): break
-                e8 = l7[i9]
-                i9 += 1
-                l10 = e8.acknowledge_types
-                n = len(l10) + 1
+                r.append(pack_i(e8.partition_index) + write_uvarint(n))
+            i11 = 0
+            while i11 < len(l9):
+                i11 = _shapes_0.writers.last(l9, i11, r)
+                if i11 == len(l9): break
+                e10 = l9[i11]
+                i11 += 1
+                l12 = e10.acknowledge_types
+                n = len(l12) + 1
                 if n < 128:
-                    r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
+                    r.append(pack_qqB(e10.first_offset, e10.last_offset, n))
                 else:
-                    r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l10:
-                    r.append(pack_all_b[len(l10)](*l10))
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
+                    r.append(pack_qq(e10.first_offset, e10.last_offset) + write_uvarint(n))
+                if l12:
+                    r.append(pack_all_b[len(l12)](*l12))
+                if e10.unknown_tagged_fields:
+                    r.append(write_tags(e10.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                _shapes_0.writers.meet((len(e10.acknowledge_types),), len(l9) - i11)
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -463,75 +460,70 @@ def _write_v2(m):
     r = []
     b1 = m.group_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    b3 = m.member_id
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(write_string_length(n, "GroupId"))
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
+    else:
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id
-    if b2 is None:
-        n = 0
-        b2 = b""
+    l5 = m.topics
+    n = len(l5) + 1
+    if n < 128 and k4 < 128:
+        r.append(pack_string_BsioB[k4](k4, b3, m.share_session_epoch, m.is_renew_ack, n))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    l3 = m.topics
-    n = len(l3) + 1
-    if n < 128:
-        r.append(pack_ioB(m.share_session_epoch, m.is_renew_ack, n))
-    else:
-        r.append(pack_io(m.share_session_epoch, m.is_renew_ack) + write_uvarint(n))
-    for e4 in l3:
-        if len(e4.topic_id) != 16:
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_io(m.share_session_epoch, m.is_renew_ack) + write_uvarint(n))
+    for e6 in l5:
+        if len(e6.topic_id) != 16:
             raise no_uuid("TopicId")
-        l5 = e4.partitions
-        n = len(l5) + 1
+        l7 = e6.partitions
+        n = len(l7) + 1
         if n < 128:
-            r.append(pack_UB(e4.topic_id, n))
+            r.append(pack_UB(e6.topic_id, n))
         else:
-            r.append(pack_U(e4.topic_id) + write_uvarint(n))
-        for e6 in l5:
-            l7 = e6.acknowledgement_batches
-            n = len(l7) + 1
+            r.append(pack_U(e6.topic_id) + write_uvarint(n))
+        for e8 in l7:
+            l9 = e8.acknowledgement_batches
+            n = len(l9) + 1
             if n < 128:
-                r.append(pack_iB(e6.partition_index, n))
+                r.append(pack_iB(e8.partition_index, n))
             else:
-                r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            i9 = 0
-            while i9 < len(l7):
-                i9 = _shapes_0.writers.last(l7, i9, r)
-                if i9 == len(l7): break
-                e8 = l7[i9]
-                i9 += 1
-                l10 = e8.acknowledge_types
-                n = len(l10) + 1
+                r.append(pack_i(e8.partition_index) + write_uvarint(n))
+            i11 = 0
+            while i11 < len(l9):
+                i11 = _shapes_0.writers.last(l9, i11, r)
+                if i11 == len(l9): break
+                e10 = l9[i11]
+                i11 += 1
+                l12 = e10.acknowledge_types
+                n = len(l12) + 1
                 if n < 128:
-                    r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
+                    r.append(pack_qqB(e10.first_offset, e10.last_offset, n))
                 else:
-                    r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                if l10:
-                    r.append(pack_all_b[len(l10)](*l10))
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
+                    r.append(pack_qq(e10.first_offset, e10.last_offset) + write_uvarint(n))
+                if l12:
+                    r.append(pack_all_b[len(l12)](*l12))
+                if e10.unknown_tagged_fields:
+                    r.append(write_tags(e10.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-                _shapes_0.writers.meet((len(e8.acknowledge_types),), len(l7) - i9)
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+                _shapes_0.writers.meet((len(e10.acknowledge_types),), len(l9) - i11)
+            if e8.unknown_tagged_fields:
+                r.append(write_tags(e8.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
+        if e6.unknown_tagged_fields:
+            r.append(write_tags(e6.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ii = packed("ii").pack
-pack_iix = packed("iix").pack
+pack_string_iBsiB = string_packers("iBsiB")
+pack_string_ihBsB = string_packers("ihBsB")
+pack_string_ihBsiB = string_packers("ihBsiB")
+pack_string_ihBsiix = string_packers("ihBsiix")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
@@ -415,85 +417,70 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l5 = e4.partitions
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.error_message
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_ihB(e5.partition_index, e5.error_code, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            e9 = e6.current_leader
+            if e9.unknown_tagged_fields or k8 > 127:
+                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + pack_ii(e9.leader_id, e9.leader_epoch) + write_tags(e9.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            e7 = e5.current_leader
-            if e7.unknown_tagged_fields:
-                r.append(pack_ii(e7.leader_id, e7.leader_epoch) + write_tags(e7.unknown_tagged_fields))
-            else:
-                r.append(pack_iix(e7.leader_id, e7.leader_epoch))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_string_ihBsiix[k8](e6.partition_index, e6.error_code, k8, b7, e9.leader_id, e9.leader_epoch))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l8 = m.node_endpoints
-    n = len(l8) + 1
+    l10 = m.node_endpoints
+    n = len(l10) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e9 in l8:
-        b10 = e9.host.encode()
-        n = len(b10) + 1
-        if n < 128:
-            r.append(pack_iB(e9.node_id, n))
+    for e11 in l10:
+        b12 = e11.host.encode()
+        k13 = len(b12) + 1
+        b14 = e11.rack
+        if b14 is None:
+            k15 = 0
+            b14 = b""
         else:
-            r.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
-        r.append(b10)
-        b11 = e9.rack
-        if b11 is None:
-            n = 0
-            b11 = b""
+            b14 = b14.encode()
+            k15 = len(b14) + 1
+        if k15 < 128 and k13 < 128:
+            r.append(pack_string_iBsiB[k13](e11.node_id, k13, b12, e11.port, k15))
         else:
-            b11 = b11.encode()
-            n = len(b11) + 1
-        if n < 128:
-            r.append(pack_iB(e9.port, n))
-        else:
-            r.append(pack_i(e9.port) + write_string_length(n, "Rack"))
-        r.append(b11)
-        if e9.unknown_tagged_fields:
-            r.append(write_tags(e9.unknown_tagged_fields))
+            r.append(pack_i(e11.node_id) + write_string_length(k13, "Host") + b12 + pack_i(e11.port) + write_string_length(k15, "Rack"))
+        r.append(b14)
+        if e11.unknown_tagged_fields:
+            r.append(write_tags(e11.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -507,85 +494,70 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsiB[k2](m.throttle_time_ms, m.error_code, k2, b1, m.acquisition_lock_timeout_ms, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iB(m.acquisition_lock_timeout_ms, n))
-    else:
-        r.append(pack_i(m.acquisition_lock_timeout_ms) + write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + pack_i(m.acquisition_lock_timeout_ms) + write_uvarint(n))
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l5 = e4.partitions
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.error_message
+            if b7 is None:
+                k8 = 0
+                b7 = b""
             else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_ihB(e5.partition_index, e5.error_code, n))
+                b7 = b7.encode()
+                k8 = len(b7) + 1
+            e9 = e6.current_leader
+            if e9.unknown_tagged_fields or k8 > 127:
+                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + pack_ii(e9.leader_id, e9.leader_epoch) + write_tags(e9.unknown_tagged_fields))
             else:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            e7 = e5.current_leader
-            if e7.unknown_tagged_fields:
-                r.append(pack_ii(e7.leader_id, e7.leader_epoch) + write_tags(e7.unknown_tagged_fields))
-            else:
-                r.append(pack_iix(e7.leader_id, e7.leader_epoch))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_string_ihBsiix[k8](e6.partition_index, e6.error_code, k8, b7, e9.leader_id, e9.leader_epoch))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l8 = m.node_endpoints
-    n = len(l8) + 1
+    l10 = m.node_endpoints
+    n = len(l10) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e9 in l8:
-        b10 = e9.host.encode()
-        n = len(b10) + 1
-        if n < 128:
-            r.append(pack_iB(e9.node_id, n))
+    for e11 in l10:
+        b12 = e11.host.encode()
+        k13 = len(b12) + 1
+        b14 = e11.rack
+        if b14 is None:
+            k15 = 0
+            b14 = b""
         else:
-            r.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
-        r.append(b10)
-        b11 = e9.rack
-        if b11 is None:
-            n = 0
-            b11 = b""
+            b14 = b14.encode()
+            k15 = len(b14) + 1
+        if k15 < 128 and k13 < 128:
+            r.append(pack_string_iBsiB[k13](e11.node_id, k13, b12, e11.port, k15))
         else:
-            b11 = b11.encode()
-            n = len(b11) + 1
-        if n < 128:
-            r.append(pack_iB(e9.port, n))
-        else:
-            r.append(pack_i(e9.port) + write_string_length(n, "Rack"))
-        r.append(b11)
-        if e9.unknown_tagged_fields:
-            r.append(write_tags(e9.unknown_tagged_fields))
+            r.append(pack_i(e11.node_id) + write_string_length(k13, "Host") + b12 + pack_i(e11.port) + write_string_length(k15, "Rack"))
+        r.append(b14)
+        if e11.unknown_tagged_fields:
+            r.append(write_tags(e11.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -18,8 +18,11 @@ from mockraft.wire.primitives import (
     compact_string,
     no_uuid,
     nullable_compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -32,18 +35,20 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 iterate_qqhB = packed("qqhB").iter_unpack
+pack_BB = packed("BB").pack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_all_qqhx = packers("qqhx")
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 pack_qqh = packed("qqh").pack
 pack_qqhx = packed("qqhx").pack
+pack_string_iBsiB = string_packers("iBsiB")
+pack_string_ihBshB = string_packers("ihBshB")
+pack_string_ihBsiB = string_packers("ihBsiB")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iB = after_strings("iB")
 unpack_hB = packed("hB").unpack_from
@@ -388,115 +393,106 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.responses
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsiB[k2](m.throttle_time_ms, m.error_code, k2, b1, m.acquisition_lock_timeout_ms, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.responses
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iB(m.acquisition_lock_timeout_ms, n))
-    else:
-        r.append(pack_i(m.acquisition_lock_timeout_ms) + write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + pack_i(m.acquisition_lock_timeout_ms) + write_uvarint(n))
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l5 = e4.partitions
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            b6 = e5.error_message
-            if b6 is None:
-                n = 0
-                b6 = b""
-            else:
-                b6 = b6.encode()
-                n = len(b6) + 1
-            if n < 128:
-                r.append(pack_ihB(e5.partition_index, e5.error_code, n))
-            else:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_string_length(n, "ErrorMessage"))
-            r.append(b6)
-            b7 = e5.acknowledge_error_message
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        for e6 in l5:
+            b7 = e6.error_message
             if b7 is None:
-                n = 0
+                k8 = 0
                 b7 = b""
             else:
                 b7 = b7.encode()
-                n = len(b7) + 1
-            if n < 128:
-                r.append(pack_hB(e5.acknowledge_error_code, n))
+                k8 = len(b7) + 1
+            b9 = e6.acknowledge_error_message
+            if b9 is None:
+                k10 = 0
+                b9 = b""
             else:
-                r.append(pack_h(e5.acknowledge_error_code) + write_string_length(n, "AcknowledgeErrorMessage"))
-            r.append(b7)
-            e8 = e5.current_leader
-            if e8.unknown_tagged_fields:
-                r.append(pack_ii(e8.leader_id, e8.leader_epoch) + write_tags(e8.unknown_tagged_fields))
+                b9 = b9.encode()
+                k10 = len(b9) + 1
+            if k10 < 128 and k8 < 128:
+                r.append(pack_string_ihBshB[k8](e6.partition_index, e6.error_code, k8, b7, e6.acknowledge_error_code, k10))
             else:
-                r.append(pack_iix(e8.leader_id, e8.leader_epoch))
-            b9 = e5.records
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
+                r.append(pack_ih(e6.partition_index, e6.error_code) + write_string_length(k8, "ErrorMessage") + b7 + pack_h(e6.acknowledge_error_code) + write_string_length(k10, "AcknowledgeErrorMessage"))
             r.append(b9)
-            l10 = e5.acquired_records
-            n = len(l10) + 1
+            e11 = e6.current_leader
+            if e11.unknown_tagged_fields:
+                r.append(pack_ii(e11.leader_id, e11.leader_epoch) + write_tags(e11.unknown_tagged_fields))
+            else:
+                r.append(pack_iix(e11.leader_id, e11.leader_epoch))
+            b12 = e6.records
+            n = len(b12) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            elif n < 16384:
+                r.append(pack_BB(n & 127 | 128, n >> 7))
+            else:
+                r.append(write_uvarint(n))
+            r.append(b12)
+            l13 = e6.acquired_records
+            n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e11 in l10:
-                if e11.unknown_tagged_fields:
-                    r.append(pack_qqh(e11.first_offset, e11.last_offset, e11.delivery_count) + write_tags(e11.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqhx(e11.first_offset, e11.last_offset, e11.delivery_count))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+            f14 = _flat_0(l13) if len(l13) > 8 else ()
+            if f14:
+                r.append(pack_flat(pack_all_qqhx, f14, 3))
+            else:
+                for e15 in l13:
+                    if e15.unknown_tagged_fields:
+                        r.append(pack_qqh(e15.first_offset, e15.last_offset, e15.delivery_count) + write_tags(e15.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqhx(e15.first_offset, e15.last_offset, e15.delivery_count))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l12 = m.node_endpoints
-    n = len(l12) + 1
+    l16 = m.node_endpoints
+    n = len(l16) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e13 in l12:
-        b14 = e13.host.encode()
-        n = len(b14) + 1
-        if n < 128:
-            r.append(pack_iB(e13.node_id, n))
+    for e17 in l16:
+        b18 = e17.host.encode()
+        k19 = len(b18) + 1
+        b20 = e17.rack
+        if b20 is None:
+            k21 = 0
+            b20 = b""
         else:
-            r.append(pack_i(e13.node_id) + write_string_length(n, "Host"))
-        r.append(b14)
-        b15 = e13.rack
-        if b15 is None:
-            n = 0
-            b15 = b""
+            b20 = b20.encode()
+            k21 = len(b20) + 1
+        if k21 < 128 and k19 < 128:
+            r.append(pack_string_iBsiB[k19](e17.node_id, k19, b18, e17.port, k21))
         else:
-            b15 = b15.encode()
-            n = len(b15) + 1
-        if n < 128:
-            r.append(pack_iB(e13.port, n))
-        else:
-            r.append(pack_i(e13.port) + write_string_length(n, "Rack"))
-        r.append(b15)
-        if e13.unknown_tagged_fields:
-            r.append(write_tags(e13.unknown_tagged_fields))
+            r.append(pack_i(e17.node_id) + write_string_length(k19, "Host") + b18 + pack_i(e17.port) + write_string_length(k21, "Rack"))
+        r.append(b20)
+        if e17.unknown_tagged_fields:
+            r.append(write_tags(e17.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -504,6 +500,16 @@ def _write_v1(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.first_offset)
+        f.append(e.last_offset)
+        f.append(e.delivery_count)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1}

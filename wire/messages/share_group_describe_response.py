@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_U = packed("U").pack
-pack_UB = packed("UB").pack
 pack_all_i = packers("i")
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
-pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
+pack_string_BsiB = string_packers("BsiB")
+pack_string_BsiiB = string_packers("BsiiB")
+pack_string_UBsB = string_packers("UBsB")
+pack_string_hBsB = string_packers("hBsB")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_iiB = after_strings("iiB")
 unpack_all_i = unpackers("i")
@@ -375,126 +377,106 @@ def _write_v1(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        b6 = e2.assignor_name.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(pack_iiB(e2.group_epoch, e2.assignment_epoch, n))
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        b9 = e2.assignor_name.encode()
+        k10 = len(b9) + 1
+        if k10 < 128 and k8 < 128:
+            r.append(pack_string_BsiiB[k8](k8, b7, e2.group_epoch, e2.assignment_epoch, k10))
         else:
-            r.append(pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(n, "AssignorName"))
-        r.append(b6)
-        l7 = e2.members
-        n = len(l7) + 1
+            r.append(write_string_length(k8, "GroupState") + b7 + pack_ii(e2.group_epoch, e2.assignment_epoch) + write_string_length(k10, "AssignorName"))
+        r.append(b9)
+        l11 = e2.members
+        n = len(l11) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.member_id.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e12 in l11:
+            b13 = e12.member_id.encode()
+            k14 = len(b13) + 1
+            b15 = e12.rack_id
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b9)
-            b10 = e8.rack_id
-            if b10 is None:
-                n = 0
-                b10 = b""
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if k14 < 128:
+                r.append(UVARINTS[k14])
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k14, "MemberId"))
+            r.append(b13)
+            b17 = e12.client_id.encode()
+            k18 = len(b17) + 1
+            if k18 < 128 and k16 < 128:
+                r.append(pack_string_BsiB[k16](k16, b15, e12.member_epoch, k18))
             else:
-                r.append(write_string_length(n, "RackId"))
-            r.append(b10)
-            b11 = e8.client_id.encode()
-            n = len(b11) + 1
-            if n < 128:
-                r.append(pack_iB(e8.member_epoch, n))
+                r.append(write_string_length(k16, "RackId") + b15 + pack_i(e12.member_epoch) + write_string_length(k18, "ClientId"))
+            r.append(b17)
+            b19 = e12.client_host.encode()
+            k20 = len(b19) + 1
+            l21 = e12.subscribed_topic_names
+            n = len(l21) + 1
+            if k20 < 128:
+                r.append(UVARINTS[k20])
             else:
-                r.append(pack_i(e8.member_epoch) + write_string_length(n, "ClientId"))
-            r.append(b11)
-            b12 = e8.client_host.encode()
-            n = len(b12) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
-            r.append(b12)
-            l13 = e8.subscribed_topic_names
-            n = len(l13) + 1
+                r.append(write_string_length(k20, "ClientHost"))
+            r.append(b19)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e14 in l13:
-                b15 = e14.encode()
-                n = len(b15) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e22 in l21:
+                b23 = e22.encode()
+                k24 = len(b23) + 1
+                if k24 < 128:
+                    r.append(UVARINTS[k24])
                 else:
-                    r.append(write_string_length(n, "SubscribedTopicNames"))
-                r.append(b15)
-            e16 = e8.assignment
-            l17 = e16.topic_partitions
-            n = len(l17) + 1
+                    r.append(write_string_length(k24, "SubscribedTopicNames"))
+                r.append(b23)
+            e25 = e12.assignment
+            l26 = e25.topic_partitions
+            n = len(l26) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e18 in l17:
-                if len(e18.topic_id) != 16:
+            for e27 in l26:
+                if len(e27.topic_id) != 16:
                     raise no_uuid("TopicId")
-                b19 = e18.topic_name.encode()
-                n = len(b19) + 1
-                if n < 128:
-                    r.append(pack_UB(e18.topic_id, n))
+                b28 = e27.topic_name.encode()
+                k29 = len(b28) + 1
+                l30 = e27.partitions
+                n = len(l30) + 1
+                if n < 128 and k29 < 128:
+                    r.append(pack_string_UBsB[k29](e27.topic_id, k29, b28, n))
                 else:
-                    r.append(pack_U(e18.topic_id) + write_string_length(n, "TopicName"))
-                r.append(b19)
-                l20 = e18.partitions
-                n = len(l20) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l20:
-                    r.append(pack_all_i[len(l20)](*l20))
-                if e18.unknown_tagged_fields:
-                    r.append(write_tags(e18.unknown_tagged_fields))
+                    r.append(pack_U(e27.topic_id) + write_string_length(k29, "TopicName") + b28 + write_uvarint(n))
+                if l30:
+                    r.append(pack_all_i[len(l30)](*l30))
+                if e27.unknown_tagged_fields:
+                    r.append(write_tags(e27.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e16.unknown_tagged_fields:
-                r.append(write_tags(e16.unknown_tagged_fields))
+            if e25.unknown_tagged_fields:
+                r.append(write_tags(e25.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+            if e12.unknown_tagged_fields:
+                r.append(write_tags(e12.unknown_tagged_fields))
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:

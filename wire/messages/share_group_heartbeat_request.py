@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 
@@ -146,49 +147,44 @@ def _read_v1(d, o, s, w):
 def _write_v1(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.rack_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.rack_id
-    if b3 is None:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsiB[k4](k4, b3, m.member_epoch, k6))
+    else:
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_i(m.member_epoch) + write_string_length(k6, "RackId"))
+    r.append(b5)
+    l7 = m.subscribed_topic_names
+    if l7 is None:
         n = 0
-        b3 = b""
+        l7 = ()
     else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(pack_iB(m.member_epoch, n))
-    else:
-        r.append(pack_i(m.member_epoch) + write_string_length(n, "RackId"))
-    r.append(b3)
-    l4 = m.subscribed_topic_names
-    if l4 is None:
-        n = 0
-        l4 = ()
-    else:
-        n = len(l4) + 1
+        n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.encode()
+        k10 = len(b9) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
         else:
-            r.append(write_string_length(n, "SubscribedTopicNames"))
-        r.append(b6)
+            r.append(write_string_length(k10, "SubscribedTopicNames"))
+        r.append(b9)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

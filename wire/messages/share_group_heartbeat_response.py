@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     compact_count,
@@ -19,6 +18,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -36,9 +36,9 @@ pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = packers("i")
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_iib = packed("iib").pack
 pack_iibB = packed("iibB").pack
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_UB = packed("UB").unpack_from
 unpack_all_i = unpackers("i")
 unpack_ihB = packed("ihB").unpack_from
@@ -225,55 +225,56 @@ def _write_v1(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.member_id
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.member_id
-    if b2 is None:
-        n = 0
-        b2 = b""
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, k4))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    e3 = m.assignment
-    if e3 is None:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_string_length(k4, "MemberId"))
+    r.append(b3)
+    e5 = m.assignment
+    if e5 is None:
         r.append(pack_iib(m.member_epoch, m.heartbeat_interval_ms, -1))
     else:
-        l4 = e3.topic_partitions
-        n = len(l4) + 1
+        l6 = e5.topic_partitions
+        n = len(l6) + 1
         if n < 128:
             r.append(pack_iibB(m.member_epoch, m.heartbeat_interval_ms, 1, n))
         else:
             r.append(pack_iib(m.member_epoch, m.heartbeat_interval_ms, 1) + write_uvarint(n))
-        for e5 in l4:
-            if len(e5.topic_id) != 16:
+        i8 = 0
+        while i8 < len(l6):
+            i8 = _shapes_0.writers.last(l6, i8, r)
+            if i8 == len(l6): break
+            e7 = l6[i8]
+            i8 += 1
+            if len(e7.topic_id) != 16:
                 raise no_uuid("TopicId")
-            l6 = e5.partitions
-            n = len(l6) + 1
+            l9 = e7.partitions
+            n = len(l9) + 1
             if n < 128:
-                r.append(pack_UB(e5.topic_id, n))
+                r.append(pack_UB(e7.topic_id, n))
             else:
-                r.append(pack_U(e5.topic_id) + write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                r.append(pack_U(e7.topic_id) + write_uvarint(n))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
+            if e7.unknown_tagged_fields:
+                r.append(write_tags(e7.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e7.partitions),), len(l6) - i8)
+        if e5.unknown_tagged_fields:
+            r.append(write_tags(e5.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

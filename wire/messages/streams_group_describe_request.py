@@ -160,11 +160,11 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupIds"))
+            r.append(write_string_length(k4, "GroupIds"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_o(m.include_authorized_operations) + write_tags(m.unknown_tagged_fields))
@@ -183,11 +183,11 @@ def _write_v1(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "GroupIds"))
+            r.append(write_string_length(k4, "GroupIds"))
         r.append(b3)
     if m.unknown_tagged_fields:
         r.append(pack_oo(m.include_authorized_operations, m.include_topology_description) + write_tags(m.unknown_tagged_fields))

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -34,26 +35,29 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_all_i = packers("i")
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
+pack_bi = packed("bi").pack
+pack_biB = packed("biB").pack
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ib = packed("ib").pack
 pack_ibB = packed("ibB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
-pack_iib = packed("iib").pack
-pack_iibi = packed("iibi").pack
-pack_iibiB = packed("iibiB").pack
+pack_ii = packed("ii").pack
 pack_iq = packed("iq").pack
-pack_iqx = packed("iqx").pack
 pack_ix = packed("ix").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_BsbB = string_packers("BsbB")
+pack_string_BsiB = string_packers("BsiB")
+pack_string_BsihB = string_packers("BsihB")
+pack_string_Bsii = string_packers("Bsii")
+pack_string_Bsiqx = string_packers("Bsiqx")
+pack_string_bBsHx = string_packers("bBsHx")
+pack_string_bBsx = string_packers("bBsx")
+pack_string_hBsB = string_packers("hBsB")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_after_string_b = after_strings("b")
@@ -1999,479 +2003,438 @@ def _write_v0(m):
             raise inexpressible("TopologyDescriptionStatus")
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        e6 = e2.topology
-        if e6 is None:
-            r.append(pack_iib(e2.group_epoch, e2.assignment_epoch, -1))
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        e9 = e2.topology
+        if k8 < 128:
+            r.append(pack_string_Bsii[k8](k8, b7, e2.group_epoch, e2.assignment_epoch))
         else:
-            l7 = e6.subtopologies
-            if l7 is None:
+            r.append(write_string_length(k8, "GroupState") + b7 + pack_ii(e2.group_epoch, e2.assignment_epoch))
+        if e9 is None:
+            r.append(pack_b(-1))
+        else:
+            l10 = e9.subtopologies
+            if l10 is None:
                 n = 0
-                l7 = ()
+                l10 = ()
             else:
-                n = len(l7) + 1
-            if n < 128:
-                r.append(pack_iibiB(e2.group_epoch, e2.assignment_epoch, 1, e6.epoch, n))
-            else:
-                r.append(pack_iibi(e2.group_epoch, e2.assignment_epoch, 1, e6.epoch) + write_uvarint(n))
-            for e8 in l7:
-                b9 = e8.subtopology_id.encode()
-                n = len(b9) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b9)
-                l10 = e8.source_topics
                 n = len(l10) + 1
+            if n < 128:
+                r.append(pack_biB(1, e9.epoch, n))
+            else:
+                r.append(pack_bi(1, e9.epoch) + write_uvarint(n))
+            for e11 in l10:
+                b12 = e11.subtopology_id.encode()
+                k13 = len(b12) + 1
+                l14 = e11.source_topics
+                n = len(l14) + 1
+                if k13 < 128:
+                    r.append(UVARINTS[k13])
+                else:
+                    r.append(write_string_length(k13, "SubtopologyId"))
+                r.append(b12)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e11 in l10:
-                    b12 = e11.encode()
-                    n = len(b12) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                for e15 in l14:
+                    b16 = e15.encode()
+                    k17 = len(b16) + 1
+                    if k17 < 128:
+                        r.append(UVARINTS[k17])
                     else:
-                        r.append(write_string_length(n, "SourceTopics"))
-                    r.append(b12)
-                l13 = e8.repartition_sink_topics
-                n = len(l13) + 1
+                        r.append(write_string_length(k17, "SourceTopics"))
+                    r.append(b16)
+                l18 = e11.repartition_sink_topics
+                n = len(l18) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e14 in l13:
-                    b15 = e14.encode()
-                    n = len(b15) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                for e19 in l18:
+                    b20 = e19.encode()
+                    k21 = len(b20) + 1
+                    if k21 < 128:
+                        r.append(UVARINTS[k21])
                     else:
-                        r.append(write_string_length(n, "RepartitionSinkTopics"))
-                    r.append(b15)
-                l16 = e8.state_changelog_topics
-                n = len(l16) + 1
+                        r.append(write_string_length(k21, "RepartitionSinkTopics"))
+                    r.append(b20)
+                l22 = e11.state_changelog_topics
+                n = len(l22) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e17 in l16:
-                    b18 = e17.name.encode()
-                    n = len(b18) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Name"))
-                    r.append(b18)
-                    l19 = e17.topic_configs
-                    n = len(l19) + 1
-                    if n < 128:
-                        r.append(pack_ihB(e17.partitions, e17.replication_factor, n))
-                    else:
-                        r.append(pack_ih(e17.partitions, e17.replication_factor) + write_uvarint(n))
-                    for e20 in l19:
-                        b21 = e20.key.encode()
-                        n = len(b21) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
-                        else:
-                            r.append(write_string_length(n, "Key"))
-                        r.append(b21)
-                        b22 = e20.value.encode()
-                        n = len(b22) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
-                        else:
-                            r.append(write_string_length(n, "Value"))
-                        r.append(b22)
-                        if e20.unknown_tagged_fields:
-                            r.append(write_tags(e20.unknown_tagged_fields))
-                        else:
-                            r.append(b"\0")
-                    if e17.unknown_tagged_fields:
-                        r.append(write_tags(e17.unknown_tagged_fields))
-                    else:
-                        r.append(b"\0")
-                l23 = e8.repartition_source_topics
-                n = len(l23) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e24 in l23:
-                    b25 = e24.name.encode()
-                    n = len(b25) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Name"))
-                    r.append(b25)
-                    l26 = e24.topic_configs
+                for e23 in l22:
+                    b24 = e23.name.encode()
+                    k25 = len(b24) + 1
+                    l26 = e23.topic_configs
                     n = len(l26) + 1
-                    if n < 128:
-                        r.append(pack_ihB(e24.partitions, e24.replication_factor, n))
+                    if n < 128 and k25 < 128:
+                        r.append(pack_string_BsihB[k25](k25, b24, e23.partitions, e23.replication_factor, n))
                     else:
-                        r.append(pack_ih(e24.partitions, e24.replication_factor) + write_uvarint(n))
+                        r.append(write_string_length(k25, "Name") + b24 + pack_ih(e23.partitions, e23.replication_factor) + write_uvarint(n))
                     for e27 in l26:
                         b28 = e27.key.encode()
-                        n = len(b28) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                        k29 = len(b28) + 1
+                        b30 = e27.value.encode()
+                        k31 = len(b30) + 1
+                        if k29 < 128:
+                            r.append(UVARINTS[k29])
                         else:
-                            r.append(write_string_length(n, "Key"))
+                            r.append(write_string_length(k29, "Key"))
                         r.append(b28)
-                        b29 = e27.value.encode()
-                        n = len(b29) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                        if k31 < 128:
+                            r.append(UVARINTS[k31])
                         else:
-                            r.append(write_string_length(n, "Value"))
-                        r.append(b29)
+                            r.append(write_string_length(k31, "Value"))
+                        r.append(b30)
                         if e27.unknown_tagged_fields:
                             r.append(write_tags(e27.unknown_tagged_fields))
                         else:
                             r.append(b"\0")
-                    if e24.unknown_tagged_fields:
-                        r.append(write_tags(e24.unknown_tagged_fields))
+                    if e23.unknown_tagged_fields:
+                        r.append(write_tags(e23.unknown_tagged_fields))
                     else:
                         r.append(b"\0")
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
+                l32 = e11.repartition_source_topics
+                n = len(l32) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e33 in l32:
+                    b34 = e33.name.encode()
+                    k35 = len(b34) + 1
+                    l36 = e33.topic_configs
+                    n = len(l36) + 1
+                    if n < 128 and k35 < 128:
+                        r.append(pack_string_BsihB[k35](k35, b34, e33.partitions, e33.replication_factor, n))
+                    else:
+                        r.append(write_string_length(k35, "Name") + b34 + pack_ih(e33.partitions, e33.replication_factor) + write_uvarint(n))
+                    for e37 in l36:
+                        b38 = e37.key.encode()
+                        k39 = len(b38) + 1
+                        b40 = e37.value.encode()
+                        k41 = len(b40) + 1
+                        if k39 < 128:
+                            r.append(UVARINTS[k39])
+                        else:
+                            r.append(write_string_length(k39, "Key"))
+                        r.append(b38)
+                        if k41 < 128:
+                            r.append(UVARINTS[k41])
+                        else:
+                            r.append(write_string_length(k41, "Value"))
+                        r.append(b40)
+                        if e37.unknown_tagged_fields:
+                            r.append(write_tags(e37.unknown_tagged_fields))
+                        else:
+                            r.append(b"\0")
+                    if e33.unknown_tagged_fields:
+                        r.append(write_tags(e33.unknown_tagged_fields))
+                    else:
+                        r.append(b"\0")
+                if e11.unknown_tagged_fields:
+                    r.append(write_tags(e11.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+            if e9.unknown_tagged_fields:
+                r.append(write_tags(e9.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l30 = e2.members
-        n = len(l30) + 1
+        l42 = e2.members
+        n = len(l42) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e31 in l30:
-            b32 = e31.member_id.encode()
-            n = len(b32) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e43 in l42:
+            b44 = e43.member_id.encode()
+            k45 = len(b44) + 1
+            b46 = e43.instance_id
+            if b46 is None:
+                k47 = 0
+                b46 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b32)
-            b33 = e31.instance_id
-            if b33 is None:
-                n = 0
-                b33 = b""
+                b46 = b46.encode()
+                k47 = len(b46) + 1
+            if k47 < 128 and k45 < 128:
+                r.append(pack_string_BsiB[k45](k45, b44, e43.member_epoch, k47))
             else:
-                b33 = b33.encode()
-                n = len(b33) + 1
-            if n < 128:
-                r.append(pack_iB(e31.member_epoch, n))
+                r.append(write_string_length(k45, "MemberId") + b44 + pack_i(e43.member_epoch) + write_string_length(k47, "InstanceId"))
+            r.append(b46)
+            b48 = e43.rack_id
+            if b48 is None:
+                k49 = 0
+                b48 = b""
             else:
-                r.append(pack_i(e31.member_epoch) + write_string_length(n, "InstanceId"))
-            r.append(b33)
-            b34 = e31.rack_id
-            if b34 is None:
-                n = 0
-                b34 = b""
+                b48 = b48.encode()
+                k49 = len(b48) + 1
+            b50 = e43.client_id.encode()
+            k51 = len(b50) + 1
+            if k49 < 128:
+                r.append(UVARINTS[k49])
             else:
-                b34 = b34.encode()
-                n = len(b34) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k49, "RackId"))
+            r.append(b48)
+            b52 = e43.client_host.encode()
+            k53 = len(b52) + 1
+            if k51 < 128:
+                r.append(UVARINTS[k51])
             else:
-                r.append(write_string_length(n, "RackId"))
-            r.append(b34)
-            b35 = e31.client_id.encode()
-            n = len(b35) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k51, "ClientId"))
+            r.append(b50)
+            b54 = e43.process_id.encode()
+            k55 = len(b54) + 1
+            if k55 < 128 and k53 < 128:
+                r.append(pack_string_BsiB[k53](k53, b52, e43.topology_epoch, k55))
             else:
-                r.append(write_string_length(n, "ClientId"))
-            r.append(b35)
-            b36 = e31.client_host.encode()
-            n = len(b36) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
-            r.append(b36)
-            b37 = e31.process_id.encode()
-            n = len(b37) + 1
-            if n < 128:
-                r.append(pack_iB(e31.topology_epoch, n))
-            else:
-                r.append(pack_i(e31.topology_epoch) + write_string_length(n, "ProcessId"))
-            r.append(b37)
-            e38 = e31.user_endpoint
-            if e38 is None:
+                r.append(write_string_length(k53, "ClientHost") + b52 + pack_i(e43.topology_epoch) + write_string_length(k55, "ProcessId"))
+            r.append(b54)
+            e56 = e43.user_endpoint
+            if e56 is None:
                 r.append(pack_b(-1))
             else:
-                b39 = e38.host.encode()
-                n = len(b39) + 1
-                if n < 128:
-                    r.append(pack_bB(1, n))
+                b57 = e56.host.encode()
+                k58 = len(b57) + 1
+                if e56.unknown_tagged_fields or k58 > 127:
+                    r.append(pack_b(1) + write_string_length(k58, "Host") + b57 + pack_H(e56.port) + write_tags(e56.unknown_tagged_fields))
                 else:
-                    r.append(pack_b(1) + write_string_length(n, "Host"))
-                r.append(b39)
-                if e38.unknown_tagged_fields:
-                    r.append(pack_H(e38.port) + write_tags(e38.unknown_tagged_fields))
-                else:
-                    r.append(pack_Hx(e38.port))
-            l40 = e31.client_tags
-            n = len(l40) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e41 in l40:
-                b42 = e41.key.encode()
-                n = len(b42) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Key"))
-                r.append(b42)
-                b43 = e41.value.encode()
-                n = len(b43) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Value"))
-                r.append(b43)
-                if e41.unknown_tagged_fields:
-                    r.append(write_tags(e41.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l44 = e31.task_offsets
-            n = len(l44) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e45 in l44:
-                b46 = e45.subtopology_id.encode()
-                n = len(b46) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b46)
-                if e45.unknown_tagged_fields:
-                    r.append(pack_iq(e45.partition, e45.offset) + write_tags(e45.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e45.partition, e45.offset))
-            l47 = e31.task_end_offsets
-            n = len(l47) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e48 in l47:
-                b49 = e48.subtopology_id.encode()
-                n = len(b49) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b49)
-                if e48.unknown_tagged_fields:
-                    r.append(pack_iq(e48.partition, e48.offset) + write_tags(e48.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e48.partition, e48.offset))
-            e50 = e31.assignment
-            l51 = e50.active_tasks
-            n = len(l51) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e52 in l51:
-                b53 = e52.subtopology_id.encode()
-                n = len(b53) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b53)
-                l54 = e52.partitions
-                n = len(l54) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l54:
-                    r.append(pack_all_i[len(l54)](*l54))
-                if e52.unknown_tagged_fields:
-                    r.append(write_tags(e52.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l55 = e50.standby_tasks
-            n = len(l55) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e56 in l55:
-                b57 = e56.subtopology_id.encode()
-                n = len(b57) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b57)
-                l58 = e56.partitions
-                n = len(l58) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l58:
-                    r.append(pack_all_i[len(l58)](*l58))
-                if e56.unknown_tagged_fields:
-                    r.append(write_tags(e56.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l59 = e50.warmup_tasks
+                    r.append(pack_string_bBsHx[k58](1, k58, b57, e56.port))
+            l59 = e43.client_tags
             n = len(l59) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
             for e60 in l59:
-                b61 = e60.subtopology_id.encode()
-                n = len(b61) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                b61 = e60.key.encode()
+                k62 = len(b61) + 1
+                b63 = e60.value.encode()
+                k64 = len(b63) + 1
+                if k62 < 128:
+                    r.append(UVARINTS[k62])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
+                    r.append(write_string_length(k62, "Key"))
                 r.append(b61)
-                l62 = e60.partitions
-                n = len(l62) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                if k64 < 128:
+                    r.append(UVARINTS[k64])
                 else:
-                    r.append(write_uvarint(n))
-                if l62:
-                    r.append(pack_all_i[len(l62)](*l62))
+                    r.append(write_string_length(k64, "Value"))
+                r.append(b63)
                 if e60.unknown_tagged_fields:
                     r.append(write_tags(e60.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e50.unknown_tagged_fields:
-                r.append(write_tags(e50.unknown_tagged_fields))
+            l65 = e43.task_offsets
+            n = len(l65) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e66 in l65:
+                b67 = e66.subtopology_id.encode()
+                k68 = len(b67) + 1
+                if e66.unknown_tagged_fields or k68 > 127:
+                    r.append(write_string_length(k68, "SubtopologyId") + b67 + pack_iq(e66.partition, e66.offset) + write_tags(e66.unknown_tagged_fields))
+                else:
+                    r.append(pack_string_Bsiqx[k68](k68, b67, e66.partition, e66.offset))
+            l69 = e43.task_end_offsets
+            n = len(l69) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e70 in l69:
+                b71 = e70.subtopology_id.encode()
+                k72 = len(b71) + 1
+                if e70.unknown_tagged_fields or k72 > 127:
+                    r.append(write_string_length(k72, "SubtopologyId") + b71 + pack_iq(e70.partition, e70.offset) + write_tags(e70.unknown_tagged_fields))
+                else:
+                    r.append(pack_string_Bsiqx[k72](k72, b71, e70.partition, e70.offset))
+            e73 = e43.assignment
+            l74 = e73.active_tasks
+            n = len(l74) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e75 in l74:
+                b76 = e75.subtopology_id.encode()
+                k77 = len(b76) + 1
+                l78 = e75.partitions
+                n = len(l78) + 1
+                if k77 < 128:
+                    r.append(UVARINTS[k77])
+                else:
+                    r.append(write_string_length(k77, "SubtopologyId"))
+                r.append(b76)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l78:
+                    r.append(pack_all_i[len(l78)](*l78))
+                if e75.unknown_tagged_fields:
+                    r.append(write_tags(e75.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            l79 = e73.standby_tasks
+            n = len(l79) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e80 in l79:
+                b81 = e80.subtopology_id.encode()
+                k82 = len(b81) + 1
+                l83 = e80.partitions
+                n = len(l83) + 1
+                if k82 < 128:
+                    r.append(UVARINTS[k82])
+                else:
+                    r.append(write_string_length(k82, "SubtopologyId"))
+                r.append(b81)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l83:
+                    r.append(pack_all_i[len(l83)](*l83))
+                if e80.unknown_tagged_fields:
+                    r.append(write_tags(e80.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            l84 = e73.warmup_tasks
+            n = len(l84) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e85 in l84:
+                b86 = e85.subtopology_id.encode()
+                k87 = len(b86) + 1
+                l88 = e85.partitions
+                n = len(l88) + 1
+                if k87 < 128:
+                    r.append(UVARINTS[k87])
+                else:
+                    r.append(write_string_length(k87, "SubtopologyId"))
+                r.append(b86)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l88:
+                    r.append(pack_all_i[len(l88)](*l88))
+                if e85.unknown_tagged_fields:
+                    r.append(write_tags(e85.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            if e73.unknown_tagged_fields:
+                r.append(write_tags(e73.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            e63 = e31.target_assignment
-            l64 = e63.active_tasks
-            n = len(l64) + 1
+            e89 = e43.target_assignment
+            l90 = e89.active_tasks
+            n = len(l90) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e65 in l64:
-                b66 = e65.subtopology_id.encode()
-                n = len(b66) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e91 in l90:
+                b92 = e91.subtopology_id.encode()
+                k93 = len(b92) + 1
+                l94 = e91.partitions
+                n = len(l94) + 1
+                if k93 < 128:
+                    r.append(UVARINTS[k93])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b66)
-                l67 = e65.partitions
-                n = len(l67) + 1
+                    r.append(write_string_length(k93, "SubtopologyId"))
+                r.append(b92)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l67:
-                    r.append(pack_all_i[len(l67)](*l67))
-                if e65.unknown_tagged_fields:
-                    r.append(write_tags(e65.unknown_tagged_fields))
+                if l94:
+                    r.append(pack_all_i[len(l94)](*l94))
+                if e91.unknown_tagged_fields:
+                    r.append(write_tags(e91.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            l68 = e63.standby_tasks
-            n = len(l68) + 1
+            l95 = e89.standby_tasks
+            n = len(l95) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e69 in l68:
-                b70 = e69.subtopology_id.encode()
-                n = len(b70) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e96 in l95:
+                b97 = e96.subtopology_id.encode()
+                k98 = len(b97) + 1
+                l99 = e96.partitions
+                n = len(l99) + 1
+                if k98 < 128:
+                    r.append(UVARINTS[k98])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b70)
-                l71 = e69.partitions
-                n = len(l71) + 1
+                    r.append(write_string_length(k98, "SubtopologyId"))
+                r.append(b97)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l71:
-                    r.append(pack_all_i[len(l71)](*l71))
-                if e69.unknown_tagged_fields:
-                    r.append(write_tags(e69.unknown_tagged_fields))
+                if l99:
+                    r.append(pack_all_i[len(l99)](*l99))
+                if e96.unknown_tagged_fields:
+                    r.append(write_tags(e96.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            l72 = e63.warmup_tasks
-            n = len(l72) + 1
+            l100 = e89.warmup_tasks
+            n = len(l100) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e73 in l72:
-                b74 = e73.subtopology_id.encode()
-                n = len(b74) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e101 in l100:
+                b102 = e101.subtopology_id.encode()
+                k103 = len(b102) + 1
+                l104 = e101.partitions
+                n = len(l104) + 1
+                if k103 < 128:
+                    r.append(UVARINTS[k103])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b74)
-                l75 = e73.partitions
-                n = len(l75) + 1
+                    r.append(write_string_length(k103, "SubtopologyId"))
+                r.append(b102)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l75:
-                    r.append(pack_all_i[len(l75)](*l75))
-                if e73.unknown_tagged_fields:
-                    r.append(write_tags(e73.unknown_tagged_fields))
+                if l104:
+                    r.append(pack_all_i[len(l104)](*l104))
+                if e101.unknown_tagged_fields:
+                    r.append(write_tags(e101.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e63.unknown_tagged_fields:
-                r.append(write_tags(e63.unknown_tagged_fields))
+            if e89.unknown_tagged_fields:
+                r.append(write_tags(e89.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            if e31.unknown_tagged_fields:
-                r.append(pack_o(e31.is_classic) + write_tags(e31.unknown_tagged_fields))
+            if e43.unknown_tagged_fields:
+                r.append(pack_o(e43.is_classic) + write_tags(e43.unknown_tagged_fields))
             else:
-                r.append(pack_ox(e31.is_classic))
+                r.append(pack_ox(e43.is_classic))
         if e2.unknown_tagged_fields:
             r.append(pack_i(e2.authorized_operations) + write_tags(e2.unknown_tagged_fields))
         else:
@@ -2494,736 +2457,675 @@ def _write_v1(m):
     for e2 in l1:
         b3 = e2.error_message
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r.append(pack_hB(e2.error_code, n))
+            k4 = len(b3) + 1
+        b5 = e2.group_id.encode()
+        k6 = len(b5) + 1
+        if k6 < 128 and k4 < 128:
+            r.append(pack_string_hBsB[k4](e2.error_code, k4, b3, k6))
         else:
-            r.append(pack_h(e2.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b3)
-        b4 = e2.group_id.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupId"))
-        r.append(b4)
-        b5 = e2.group_state.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "GroupState"))
+            r.append(pack_h(e2.error_code) + write_string_length(k4, "ErrorMessage") + b3 + write_string_length(k6, "GroupId"))
         r.append(b5)
-        e6 = e2.topology
-        if e6 is None:
-            r.append(pack_iib(e2.group_epoch, e2.assignment_epoch, -1))
+        b7 = e2.group_state.encode()
+        k8 = len(b7) + 1
+        e9 = e2.topology
+        if k8 < 128:
+            r.append(pack_string_Bsii[k8](k8, b7, e2.group_epoch, e2.assignment_epoch))
         else:
-            l7 = e6.subtopologies
-            if l7 is None:
+            r.append(write_string_length(k8, "GroupState") + b7 + pack_ii(e2.group_epoch, e2.assignment_epoch))
+        if e9 is None:
+            r.append(pack_b(-1))
+        else:
+            l10 = e9.subtopologies
+            if l10 is None:
                 n = 0
-                l7 = ()
+                l10 = ()
             else:
-                n = len(l7) + 1
-            if n < 128:
-                r.append(pack_iibiB(e2.group_epoch, e2.assignment_epoch, 1, e6.epoch, n))
-            else:
-                r.append(pack_iibi(e2.group_epoch, e2.assignment_epoch, 1, e6.epoch) + write_uvarint(n))
-            for e8 in l7:
-                b9 = e8.subtopology_id.encode()
-                n = len(b9) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b9)
-                l10 = e8.source_topics
                 n = len(l10) + 1
+            if n < 128:
+                r.append(pack_biB(1, e9.epoch, n))
+            else:
+                r.append(pack_bi(1, e9.epoch) + write_uvarint(n))
+            for e11 in l10:
+                b12 = e11.subtopology_id.encode()
+                k13 = len(b12) + 1
+                l14 = e11.source_topics
+                n = len(l14) + 1
+                if k13 < 128:
+                    r.append(UVARINTS[k13])
+                else:
+                    r.append(write_string_length(k13, "SubtopologyId"))
+                r.append(b12)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e11 in l10:
-                    b12 = e11.encode()
-                    n = len(b12) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                for e15 in l14:
+                    b16 = e15.encode()
+                    k17 = len(b16) + 1
+                    if k17 < 128:
+                        r.append(UVARINTS[k17])
                     else:
-                        r.append(write_string_length(n, "SourceTopics"))
-                    r.append(b12)
-                l13 = e8.repartition_sink_topics
-                n = len(l13) + 1
+                        r.append(write_string_length(k17, "SourceTopics"))
+                    r.append(b16)
+                l18 = e11.repartition_sink_topics
+                n = len(l18) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e14 in l13:
-                    b15 = e14.encode()
-                    n = len(b15) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                for e19 in l18:
+                    b20 = e19.encode()
+                    k21 = len(b20) + 1
+                    if k21 < 128:
+                        r.append(UVARINTS[k21])
                     else:
-                        r.append(write_string_length(n, "RepartitionSinkTopics"))
-                    r.append(b15)
-                l16 = e8.state_changelog_topics
-                n = len(l16) + 1
+                        r.append(write_string_length(k21, "RepartitionSinkTopics"))
+                    r.append(b20)
+                l22 = e11.state_changelog_topics
+                n = len(l22) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e17 in l16:
-                    b18 = e17.name.encode()
-                    n = len(b18) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Name"))
-                    r.append(b18)
-                    l19 = e17.topic_configs
-                    n = len(l19) + 1
-                    if n < 128:
-                        r.append(pack_ihB(e17.partitions, e17.replication_factor, n))
-                    else:
-                        r.append(pack_ih(e17.partitions, e17.replication_factor) + write_uvarint(n))
-                    for e20 in l19:
-                        b21 = e20.key.encode()
-                        n = len(b21) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
-                        else:
-                            r.append(write_string_length(n, "Key"))
-                        r.append(b21)
-                        b22 = e20.value.encode()
-                        n = len(b22) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
-                        else:
-                            r.append(write_string_length(n, "Value"))
-                        r.append(b22)
-                        if e20.unknown_tagged_fields:
-                            r.append(write_tags(e20.unknown_tagged_fields))
-                        else:
-                            r.append(b"\0")
-                    if e17.unknown_tagged_fields:
-                        r.append(write_tags(e17.unknown_tagged_fields))
-                    else:
-                        r.append(b"\0")
-                l23 = e8.repartition_source_topics
-                n = len(l23) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e24 in l23:
-                    b25 = e24.name.encode()
-                    n = len(b25) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Name"))
-                    r.append(b25)
-                    l26 = e24.topic_configs
+                for e23 in l22:
+                    b24 = e23.name.encode()
+                    k25 = len(b24) + 1
+                    l26 = e23.topic_configs
                     n = len(l26) + 1
-                    if n < 128:
-                        r.append(pack_ihB(e24.partitions, e24.replication_factor, n))
+                    if n < 128 and k25 < 128:
+                        r.append(pack_string_BsihB[k25](k25, b24, e23.partitions, e23.replication_factor, n))
                     else:
-                        r.append(pack_ih(e24.partitions, e24.replication_factor) + write_uvarint(n))
+                        r.append(write_string_length(k25, "Name") + b24 + pack_ih(e23.partitions, e23.replication_factor) + write_uvarint(n))
                     for e27 in l26:
                         b28 = e27.key.encode()
-                        n = len(b28) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                        k29 = len(b28) + 1
+                        b30 = e27.value.encode()
+                        k31 = len(b30) + 1
+                        if k29 < 128:
+                            r.append(UVARINTS[k29])
                         else:
-                            r.append(write_string_length(n, "Key"))
+                            r.append(write_string_length(k29, "Key"))
                         r.append(b28)
-                        b29 = e27.value.encode()
-                        n = len(b29) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                        if k31 < 128:
+                            r.append(UVARINTS[k31])
                         else:
-                            r.append(write_string_length(n, "Value"))
-                        r.append(b29)
+                            r.append(write_string_length(k31, "Value"))
+                        r.append(b30)
                         if e27.unknown_tagged_fields:
                             r.append(write_tags(e27.unknown_tagged_fields))
                         else:
                             r.append(b"\0")
-                    if e24.unknown_tagged_fields:
-                        r.append(write_tags(e24.unknown_tagged_fields))
+                    if e23.unknown_tagged_fields:
+                        r.append(write_tags(e23.unknown_tagged_fields))
                     else:
                         r.append(b"\0")
-                if e8.unknown_tagged_fields:
-                    r.append(write_tags(e8.unknown_tagged_fields))
+                l32 = e11.repartition_source_topics
+                n = len(l32) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e33 in l32:
+                    b34 = e33.name.encode()
+                    k35 = len(b34) + 1
+                    l36 = e33.topic_configs
+                    n = len(l36) + 1
+                    if n < 128 and k35 < 128:
+                        r.append(pack_string_BsihB[k35](k35, b34, e33.partitions, e33.replication_factor, n))
+                    else:
+                        r.append(write_string_length(k35, "Name") + b34 + pack_ih(e33.partitions, e33.replication_factor) + write_uvarint(n))
+                    for e37 in l36:
+                        b38 = e37.key.encode()
+                        k39 = len(b38) + 1
+                        b40 = e37.value.encode()
+                        k41 = len(b40) + 1
+                        if k39 < 128:
+                            r.append(UVARINTS[k39])
+                        else:
+                            r.append(write_string_length(k39, "Key"))
+                        r.append(b38)
+                        if k41 < 128:
+                            r.append(UVARINTS[k41])
+                        else:
+                            r.append(write_string_length(k41, "Value"))
+                        r.append(b40)
+                        if e37.unknown_tagged_fields:
+                            r.append(write_tags(e37.unknown_tagged_fields))
+                        else:
+                            r.append(b"\0")
+                    if e33.unknown_tagged_fields:
+                        r.append(write_tags(e33.unknown_tagged_fields))
+                    else:
+                        r.append(b"\0")
+                if e11.unknown_tagged_fields:
+                    r.append(write_tags(e11.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e6.unknown_tagged_fields:
-                r.append(write_tags(e6.unknown_tagged_fields))
+            if e9.unknown_tagged_fields:
+                r.append(write_tags(e9.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l30 = e2.members
-        n = len(l30) + 1
+        l42 = e2.members
+        n = len(l42) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e31 in l30:
-            b32 = e31.member_id.encode()
-            n = len(b32) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e43 in l42:
+            b44 = e43.member_id.encode()
+            k45 = len(b44) + 1
+            b46 = e43.instance_id
+            if b46 is None:
+                k47 = 0
+                b46 = b""
             else:
-                r.append(write_string_length(n, "MemberId"))
-            r.append(b32)
-            b33 = e31.instance_id
-            if b33 is None:
-                n = 0
-                b33 = b""
+                b46 = b46.encode()
+                k47 = len(b46) + 1
+            if k47 < 128 and k45 < 128:
+                r.append(pack_string_BsiB[k45](k45, b44, e43.member_epoch, k47))
             else:
-                b33 = b33.encode()
-                n = len(b33) + 1
-            if n < 128:
-                r.append(pack_iB(e31.member_epoch, n))
+                r.append(write_string_length(k45, "MemberId") + b44 + pack_i(e43.member_epoch) + write_string_length(k47, "InstanceId"))
+            r.append(b46)
+            b48 = e43.rack_id
+            if b48 is None:
+                k49 = 0
+                b48 = b""
             else:
-                r.append(pack_i(e31.member_epoch) + write_string_length(n, "InstanceId"))
-            r.append(b33)
-            b34 = e31.rack_id
-            if b34 is None:
-                n = 0
-                b34 = b""
+                b48 = b48.encode()
+                k49 = len(b48) + 1
+            b50 = e43.client_id.encode()
+            k51 = len(b50) + 1
+            if k49 < 128:
+                r.append(UVARINTS[k49])
             else:
-                b34 = b34.encode()
-                n = len(b34) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k49, "RackId"))
+            r.append(b48)
+            b52 = e43.client_host.encode()
+            k53 = len(b52) + 1
+            if k51 < 128:
+                r.append(UVARINTS[k51])
             else:
-                r.append(write_string_length(n, "RackId"))
-            r.append(b34)
-            b35 = e31.client_id.encode()
-            n = len(b35) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+                r.append(write_string_length(k51, "ClientId"))
+            r.append(b50)
+            b54 = e43.process_id.encode()
+            k55 = len(b54) + 1
+            if k55 < 128 and k53 < 128:
+                r.append(pack_string_BsiB[k53](k53, b52, e43.topology_epoch, k55))
             else:
-                r.append(write_string_length(n, "ClientId"))
-            r.append(b35)
-            b36 = e31.client_host.encode()
-            n = len(b36) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "ClientHost"))
-            r.append(b36)
-            b37 = e31.process_id.encode()
-            n = len(b37) + 1
-            if n < 128:
-                r.append(pack_iB(e31.topology_epoch, n))
-            else:
-                r.append(pack_i(e31.topology_epoch) + write_string_length(n, "ProcessId"))
-            r.append(b37)
-            e38 = e31.user_endpoint
-            if e38 is None:
+                r.append(write_string_length(k53, "ClientHost") + b52 + pack_i(e43.topology_epoch) + write_string_length(k55, "ProcessId"))
+            r.append(b54)
+            e56 = e43.user_endpoint
+            if e56 is None:
                 r.append(pack_b(-1))
             else:
-                b39 = e38.host.encode()
-                n = len(b39) + 1
-                if n < 128:
-                    r.append(pack_bB(1, n))
+                b57 = e56.host.encode()
+                k58 = len(b57) + 1
+                if e56.unknown_tagged_fields or k58 > 127:
+                    r.append(pack_b(1) + write_string_length(k58, "Host") + b57 + pack_H(e56.port) + write_tags(e56.unknown_tagged_fields))
                 else:
-                    r.append(pack_b(1) + write_string_length(n, "Host"))
-                r.append(b39)
-                if e38.unknown_tagged_fields:
-                    r.append(pack_H(e38.port) + write_tags(e38.unknown_tagged_fields))
-                else:
-                    r.append(pack_Hx(e38.port))
-            l40 = e31.client_tags
-            n = len(l40) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e41 in l40:
-                b42 = e41.key.encode()
-                n = len(b42) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Key"))
-                r.append(b42)
-                b43 = e41.value.encode()
-                n = len(b43) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Value"))
-                r.append(b43)
-                if e41.unknown_tagged_fields:
-                    r.append(write_tags(e41.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l44 = e31.task_offsets
-            n = len(l44) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e45 in l44:
-                b46 = e45.subtopology_id.encode()
-                n = len(b46) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b46)
-                if e45.unknown_tagged_fields:
-                    r.append(pack_iq(e45.partition, e45.offset) + write_tags(e45.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e45.partition, e45.offset))
-            l47 = e31.task_end_offsets
-            n = len(l47) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e48 in l47:
-                b49 = e48.subtopology_id.encode()
-                n = len(b49) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b49)
-                if e48.unknown_tagged_fields:
-                    r.append(pack_iq(e48.partition, e48.offset) + write_tags(e48.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e48.partition, e48.offset))
-            e50 = e31.assignment
-            l51 = e50.active_tasks
-            n = len(l51) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e52 in l51:
-                b53 = e52.subtopology_id.encode()
-                n = len(b53) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b53)
-                l54 = e52.partitions
-                n = len(l54) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l54:
-                    r.append(pack_all_i[len(l54)](*l54))
-                if e52.unknown_tagged_fields:
-                    r.append(write_tags(e52.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l55 = e50.standby_tasks
-            n = len(l55) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e56 in l55:
-                b57 = e56.subtopology_id.encode()
-                n = len(b57) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b57)
-                l58 = e56.partitions
-                n = len(l58) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l58:
-                    r.append(pack_all_i[len(l58)](*l58))
-                if e56.unknown_tagged_fields:
-                    r.append(write_tags(e56.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l59 = e50.warmup_tasks
+                    r.append(pack_string_bBsHx[k58](1, k58, b57, e56.port))
+            l59 = e43.client_tags
             n = len(l59) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
             for e60 in l59:
-                b61 = e60.subtopology_id.encode()
-                n = len(b61) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                b61 = e60.key.encode()
+                k62 = len(b61) + 1
+                b63 = e60.value.encode()
+                k64 = len(b63) + 1
+                if k62 < 128:
+                    r.append(UVARINTS[k62])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
+                    r.append(write_string_length(k62, "Key"))
                 r.append(b61)
-                l62 = e60.partitions
-                n = len(l62) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                if k64 < 128:
+                    r.append(UVARINTS[k64])
                 else:
-                    r.append(write_uvarint(n))
-                if l62:
-                    r.append(pack_all_i[len(l62)](*l62))
+                    r.append(write_string_length(k64, "Value"))
+                r.append(b63)
                 if e60.unknown_tagged_fields:
                     r.append(write_tags(e60.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e50.unknown_tagged_fields:
-                r.append(write_tags(e50.unknown_tagged_fields))
+            l65 = e43.task_offsets
+            n = len(l65) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e66 in l65:
+                b67 = e66.subtopology_id.encode()
+                k68 = len(b67) + 1
+                if e66.unknown_tagged_fields or k68 > 127:
+                    r.append(write_string_length(k68, "SubtopologyId") + b67 + pack_iq(e66.partition, e66.offset) + write_tags(e66.unknown_tagged_fields))
+                else:
+                    r.append(pack_string_Bsiqx[k68](k68, b67, e66.partition, e66.offset))
+            l69 = e43.task_end_offsets
+            n = len(l69) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e70 in l69:
+                b71 = e70.subtopology_id.encode()
+                k72 = len(b71) + 1
+                if e70.unknown_tagged_fields or k72 > 127:
+                    r.append(write_string_length(k72, "SubtopologyId") + b71 + pack_iq(e70.partition, e70.offset) + write_tags(e70.unknown_tagged_fields))
+                else:
+                    r.append(pack_string_Bsiqx[k72](k72, b71, e70.partition, e70.offset))
+            e73 = e43.assignment
+            l74 = e73.active_tasks
+            n = len(l74) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e75 in l74:
+                b76 = e75.subtopology_id.encode()
+                k77 = len(b76) + 1
+                l78 = e75.partitions
+                n = len(l78) + 1
+                if k77 < 128:
+                    r.append(UVARINTS[k77])
+                else:
+                    r.append(write_string_length(k77, "SubtopologyId"))
+                r.append(b76)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l78:
+                    r.append(pack_all_i[len(l78)](*l78))
+                if e75.unknown_tagged_fields:
+                    r.append(write_tags(e75.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            l79 = e73.standby_tasks
+            n = len(l79) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e80 in l79:
+                b81 = e80.subtopology_id.encode()
+                k82 = len(b81) + 1
+                l83 = e80.partitions
+                n = len(l83) + 1
+                if k82 < 128:
+                    r.append(UVARINTS[k82])
+                else:
+                    r.append(write_string_length(k82, "SubtopologyId"))
+                r.append(b81)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l83:
+                    r.append(pack_all_i[len(l83)](*l83))
+                if e80.unknown_tagged_fields:
+                    r.append(write_tags(e80.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            l84 = e73.warmup_tasks
+            n = len(l84) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e85 in l84:
+                b86 = e85.subtopology_id.encode()
+                k87 = len(b86) + 1
+                l88 = e85.partitions
+                n = len(l88) + 1
+                if k87 < 128:
+                    r.append(UVARINTS[k87])
+                else:
+                    r.append(write_string_length(k87, "SubtopologyId"))
+                r.append(b86)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l88:
+                    r.append(pack_all_i[len(l88)](*l88))
+                if e85.unknown_tagged_fields:
+                    r.append(write_tags(e85.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            if e73.unknown_tagged_fields:
+                r.append(write_tags(e73.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            e63 = e31.target_assignment
-            l64 = e63.active_tasks
-            n = len(l64) + 1
+            e89 = e43.target_assignment
+            l90 = e89.active_tasks
+            n = len(l90) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e65 in l64:
-                b66 = e65.subtopology_id.encode()
-                n = len(b66) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e91 in l90:
+                b92 = e91.subtopology_id.encode()
+                k93 = len(b92) + 1
+                l94 = e91.partitions
+                n = len(l94) + 1
+                if k93 < 128:
+                    r.append(UVARINTS[k93])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b66)
-                l67 = e65.partitions
-                n = len(l67) + 1
+                    r.append(write_string_length(k93, "SubtopologyId"))
+                r.append(b92)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l67:
-                    r.append(pack_all_i[len(l67)](*l67))
-                if e65.unknown_tagged_fields:
-                    r.append(write_tags(e65.unknown_tagged_fields))
+                if l94:
+                    r.append(pack_all_i[len(l94)](*l94))
+                if e91.unknown_tagged_fields:
+                    r.append(write_tags(e91.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            l68 = e63.standby_tasks
-            n = len(l68) + 1
+            l95 = e89.standby_tasks
+            n = len(l95) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e69 in l68:
-                b70 = e69.subtopology_id.encode()
-                n = len(b70) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e96 in l95:
+                b97 = e96.subtopology_id.encode()
+                k98 = len(b97) + 1
+                l99 = e96.partitions
+                n = len(l99) + 1
+                if k98 < 128:
+                    r.append(UVARINTS[k98])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b70)
-                l71 = e69.partitions
-                n = len(l71) + 1
+                    r.append(write_string_length(k98, "SubtopologyId"))
+                r.append(b97)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l71:
-                    r.append(pack_all_i[len(l71)](*l71))
-                if e69.unknown_tagged_fields:
-                    r.append(write_tags(e69.unknown_tagged_fields))
+                if l99:
+                    r.append(pack_all_i[len(l99)](*l99))
+                if e96.unknown_tagged_fields:
+                    r.append(write_tags(e96.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            l72 = e63.warmup_tasks
-            n = len(l72) + 1
+            l100 = e89.warmup_tasks
+            n = len(l100) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e73 in l72:
-                b74 = e73.subtopology_id.encode()
-                n = len(b74) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e101 in l100:
+                b102 = e101.subtopology_id.encode()
+                k103 = len(b102) + 1
+                l104 = e101.partitions
+                n = len(l104) + 1
+                if k103 < 128:
+                    r.append(UVARINTS[k103])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b74)
-                l75 = e73.partitions
-                n = len(l75) + 1
+                    r.append(write_string_length(k103, "SubtopologyId"))
+                r.append(b102)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                if l75:
-                    r.append(pack_all_i[len(l75)](*l75))
-                if e73.unknown_tagged_fields:
-                    r.append(write_tags(e73.unknown_tagged_fields))
+                if l104:
+                    r.append(pack_all_i[len(l104)](*l104))
+                if e101.unknown_tagged_fields:
+                    r.append(write_tags(e101.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e63.unknown_tagged_fields:
-                r.append(write_tags(e63.unknown_tagged_fields))
+            if e89.unknown_tagged_fields:
+                r.append(write_tags(e89.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            if e31.unknown_tagged_fields:
-                r.append(pack_o(e31.is_classic) + write_tags(e31.unknown_tagged_fields))
+            if e43.unknown_tagged_fields:
+                r.append(pack_o(e43.is_classic) + write_tags(e43.unknown_tagged_fields))
             else:
-                r.append(pack_ox(e31.is_classic))
-        e76 = e2.topology_description
-        if e76 is None:
+                r.append(pack_ox(e43.is_classic))
+        e105 = e2.topology_description
+        if e105 is None:
             r.append(pack_ib(e2.authorized_operations, -1))
         else:
-            l77 = e76.subtopologies
-            n = len(l77) + 1
+            l106 = e105.subtopologies
+            n = len(l106) + 1
             if n < 128:
                 r.append(pack_ibB(e2.authorized_operations, 1, n))
             else:
                 r.append(pack_ib(e2.authorized_operations, 1) + write_uvarint(n))
-            for e78 in l77:
-                b79 = e78.subtopology_id.encode()
-                n = len(b79) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e107 in l106:
+                b108 = e107.subtopology_id.encode()
+                k109 = len(b108) + 1
+                l110 = e107.nodes
+                n = len(l110) + 1
+                if k109 < 128:
+                    r.append(UVARINTS[k109])
                 else:
-                    r.append(write_string_length(n, "SubtopologyId"))
-                r.append(b79)
-                l80 = e78.nodes
-                n = len(l80) + 1
+                    r.append(write_string_length(k109, "SubtopologyId"))
+                r.append(b108)
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                for e81 in l80:
-                    b82 = e81.name.encode()
-                    n = len(b82) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                for e111 in l110:
+                    b112 = e111.name.encode()
+                    k113 = len(b112) + 1
+                    l114 = e111.source_topics
+                    n = len(l114) + 1
+                    if n < 128 and k113 < 128:
+                        r.append(pack_string_BsbB[k113](k113, b112, e111.node_type, n))
                     else:
-                        r.append(write_string_length(n, "Name"))
-                    r.append(b82)
-                    l83 = e81.source_topics
-                    n = len(l83) + 1
-                    if n < 128:
-                        r.append(pack_bB(e81.node_type, n))
-                    else:
-                        r.append(pack_b(e81.node_type) + write_uvarint(n))
-                    for e84 in l83:
-                        b85 = e84.encode()
-                        n = len(b85) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                        r.append(write_string_length(k113, "Name") + b112 + pack_b(e111.node_type) + write_uvarint(n))
+                    for e115 in l114:
+                        b116 = e115.encode()
+                        k117 = len(b116) + 1
+                        if k117 < 128:
+                            r.append(UVARINTS[k117])
                         else:
-                            r.append(write_string_length(n, "SourceTopics"))
-                        r.append(b85)
-                    b86 = e81.sink_topic
-                    if b86 is None:
-                        n = 0
-                        b86 = b""
+                            r.append(write_string_length(k117, "SourceTopics"))
+                        r.append(b116)
+                    b118 = e111.sink_topic
+                    if b118 is None:
+                        k119 = 0
+                        b118 = b""
                     else:
-                        b86 = b86.encode()
-                        n = len(b86) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                        b118 = b118.encode()
+                        k119 = len(b118) + 1
+                    l120 = e111.stores
+                    n = len(l120) + 1
+                    if k119 < 128:
+                        r.append(UVARINTS[k119])
                     else:
-                        r.append(write_string_length(n, "SinkTopic"))
-                    r.append(b86)
-                    l87 = e81.stores
-                    n = len(l87) + 1
+                        r.append(write_string_length(k119, "SinkTopic"))
+                    r.append(b118)
                     if n < 128:
                         r.append(UVARINTS[n])
                     else:
                         r.append(write_uvarint(n))
-                    for e88 in l87:
-                        b89 = e88.encode()
-                        n = len(b89) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                    for e121 in l120:
+                        b122 = e121.encode()
+                        k123 = len(b122) + 1
+                        if k123 < 128:
+                            r.append(UVARINTS[k123])
                         else:
-                            r.append(write_string_length(n, "Stores"))
-                        r.append(b89)
-                    l90 = e81.successors
-                    n = len(l90) + 1
+                            r.append(write_string_length(k123, "Stores"))
+                        r.append(b122)
+                    l124 = e111.successors
+                    n = len(l124) + 1
                     if n < 128:
                         r.append(UVARINTS[n])
                     else:
                         r.append(write_uvarint(n))
-                    for e91 in l90:
-                        b92 = e91.encode()
-                        n = len(b92) + 1
-                        if n < 128:
-                            r.append(UVARINTS[n])
+                    for e125 in l124:
+                        b126 = e125.encode()
+                        k127 = len(b126) + 1
+                        if k127 < 128:
+                            r.append(UVARINTS[k127])
                         else:
-                            r.append(write_string_length(n, "Successors"))
-                        r.append(b92)
-                    if e81.unknown_tagged_fields:
-                        r.append(write_tags(e81.unknown_tagged_fields))
+                            r.append(write_string_length(k127, "Successors"))
+                        r.append(b126)
+                    if e111.unknown_tagged_fields:
+                        r.append(write_tags(e111.unknown_tagged_fields))
                     else:
                         r.append(b"\0")
-                if e78.unknown_tagged_fields:
-                    r.append(write_tags(e78.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l93 = e76.global_stores
-            n = len(l93) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e94 in l93:
-                e95 = e94.source
-                b96 = e95.name.encode()
-                n = len(b96) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Name"))
-                r.append(b96)
-                l97 = e95.source_topics
-                n = len(l97) + 1
-                if n < 128:
-                    r.append(pack_bB(e95.node_type, n))
-                else:
-                    r.append(pack_b(e95.node_type) + write_uvarint(n))
-                for e98 in l97:
-                    b99 = e98.encode()
-                    n = len(b99) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "SourceTopics"))
-                    r.append(b99)
-                b100 = e95.sink_topic
-                if b100 is None:
-                    n = 0
-                    b100 = b""
-                else:
-                    b100 = b100.encode()
-                    n = len(b100) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SinkTopic"))
-                r.append(b100)
-                l101 = e95.stores
-                n = len(l101) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e102 in l101:
-                    b103 = e102.encode()
-                    n = len(b103) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Stores"))
-                    r.append(b103)
-                l104 = e95.successors
-                n = len(l104) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e105 in l104:
-                    b106 = e105.encode()
-                    n = len(b106) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Successors"))
-                    r.append(b106)
-                if e95.unknown_tagged_fields:
-                    r.append(write_tags(e95.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-                e107 = e94.processor
-                b108 = e107.name.encode()
-                n = len(b108) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Name"))
-                r.append(b108)
-                l109 = e107.source_topics
-                n = len(l109) + 1
-                if n < 128:
-                    r.append(pack_bB(e107.node_type, n))
-                else:
-                    r.append(pack_b(e107.node_type) + write_uvarint(n))
-                for e110 in l109:
-                    b111 = e110.encode()
-                    n = len(b111) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "SourceTopics"))
-                    r.append(b111)
-                b112 = e107.sink_topic
-                if b112 is None:
-                    n = 0
-                    b112 = b""
-                else:
-                    b112 = b112.encode()
-                    n = len(b112) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SinkTopic"))
-                r.append(b112)
-                l113 = e107.stores
-                n = len(l113) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e114 in l113:
-                    b115 = e114.encode()
-                    n = len(b115) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Stores"))
-                    r.append(b115)
-                l116 = e107.successors
-                n = len(l116) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                for e117 in l116:
-                    b118 = e117.encode()
-                    n = len(b118) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Successors"))
-                    r.append(b118)
                 if e107.unknown_tagged_fields:
                     r.append(write_tags(e107.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-                if e94.unknown_tagged_fields:
-                    r.append(write_tags(e94.unknown_tagged_fields))
+            l128 = e105.global_stores
+            n = len(l128) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e129 in l128:
+                e130 = e129.source
+                b131 = e130.name.encode()
+                k132 = len(b131) + 1
+                l133 = e130.source_topics
+                n = len(l133) + 1
+                if n < 128 and k132 < 128:
+                    r.append(pack_string_BsbB[k132](k132, b131, e130.node_type, n))
+                else:
+                    r.append(write_string_length(k132, "Name") + b131 + pack_b(e130.node_type) + write_uvarint(n))
+                for e134 in l133:
+                    b135 = e134.encode()
+                    k136 = len(b135) + 1
+                    if k136 < 128:
+                        r.append(UVARINTS[k136])
+                    else:
+                        r.append(write_string_length(k136, "SourceTopics"))
+                    r.append(b135)
+                b137 = e130.sink_topic
+                if b137 is None:
+                    k138 = 0
+                    b137 = b""
+                else:
+                    b137 = b137.encode()
+                    k138 = len(b137) + 1
+                l139 = e130.stores
+                n = len(l139) + 1
+                if k138 < 128:
+                    r.append(UVARINTS[k138])
+                else:
+                    r.append(write_string_length(k138, "SinkTopic"))
+                r.append(b137)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e140 in l139:
+                    b141 = e140.encode()
+                    k142 = len(b141) + 1
+                    if k142 < 128:
+                        r.append(UVARINTS[k142])
+                    else:
+                        r.append(write_string_length(k142, "Stores"))
+                    r.append(b141)
+                l143 = e130.successors
+                n = len(l143) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e144 in l143:
+                    b145 = e144.encode()
+                    k146 = len(b145) + 1
+                    if k146 < 128:
+                        r.append(UVARINTS[k146])
+                    else:
+                        r.append(write_string_length(k146, "Successors"))
+                    r.append(b145)
+                if e130.unknown_tagged_fields:
+                    r.append(write_tags(e130.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            if e76.unknown_tagged_fields:
-                r.append(write_tags(e76.unknown_tagged_fields))
+                e147 = e129.processor
+                b148 = e147.name.encode()
+                k149 = len(b148) + 1
+                l150 = e147.source_topics
+                n = len(l150) + 1
+                if n < 128 and k149 < 128:
+                    r.append(pack_string_BsbB[k149](k149, b148, e147.node_type, n))
+                else:
+                    r.append(write_string_length(k149, "Name") + b148 + pack_b(e147.node_type) + write_uvarint(n))
+                for e151 in l150:
+                    b152 = e151.encode()
+                    k153 = len(b152) + 1
+                    if k153 < 128:
+                        r.append(UVARINTS[k153])
+                    else:
+                        r.append(write_string_length(k153, "SourceTopics"))
+                    r.append(b152)
+                b154 = e147.sink_topic
+                if b154 is None:
+                    k155 = 0
+                    b154 = b""
+                else:
+                    b154 = b154.encode()
+                    k155 = len(b154) + 1
+                l156 = e147.stores
+                n = len(l156) + 1
+                if k155 < 128:
+                    r.append(UVARINTS[k155])
+                else:
+                    r.append(write_string_length(k155, "SinkTopic"))
+                r.append(b154)
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e157 in l156:
+                    b158 = e157.encode()
+                    k159 = len(b158) + 1
+                    if k159 < 128:
+                        r.append(UVARINTS[k159])
+                    else:
+                        r.append(write_string_length(k159, "Stores"))
+                    r.append(b158)
+                l160 = e147.successors
+                n = len(l160) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                for e161 in l160:
+                    b162 = e161.encode()
+                    k163 = len(b162) + 1
+                    if k163 < 128:
+                        r.append(UVARINTS[k163])
+                    else:
+                        r.append(write_string_length(k163, "Successors"))
+                    r.append(b162)
+                if e147.unknown_tagged_fields:
+                    r.append(write_tags(e147.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+                if e129.unknown_tagged_fields:
+                    r.append(write_tags(e129.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+            if e105.unknown_tagged_fields:
+                r.append(write_tags(e105.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        b119 = e2.assignor_name
-        if b119 is None:
-            n = 0
-            b119 = b""
+        b164 = e2.assignor_name
+        if b164 is None:
+            k165 = 0
+            b164 = b""
         else:
-            b119 = b119.encode()
-            n = len(b119) + 1
-        if n < 128:
-            r.append(pack_bB(e2.topology_description_status, n))
+            b164 = b164.encode()
+            k165 = len(b164) + 1
+        if e2.unknown_tagged_fields or k165 > 127:
+            r.append(pack_b(e2.topology_description_status) + write_string_length(k165, "AssignorName") + b164 + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(pack_b(e2.topology_description_status) + write_string_length(n, "AssignorName"))
-        r.append(b119)
-        if e2.unknown_tagged_fields:
-            r.append(write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
+            r.append(pack_string_bBsx[k165](e2.topology_description_status, k165, b164))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

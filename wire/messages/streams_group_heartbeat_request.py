@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -36,22 +37,22 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_all_h = packers("h")
 pack_all_i = packers("i")
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
-pack_ib = packed("ib").pack
-pack_ibi = packed("ibi").pack
-pack_ibiB = packed("ibiB").pack
+pack_bi = packed("bi").pack
+pack_biB = packed("biB").pack
+pack_i = packed("i").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_ii = packed("ii").pack
-pack_iiB = packed("iiB").pack
 pack_iq = packed("iq").pack
-pack_iqx = packed("iqx").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_Bsi = string_packers("Bsi")
+pack_string_BsihB = string_packers("BsihB")
+pack_string_BsiiB = string_packers("BsiiB")
+pack_string_Bsiqx = string_packers("Bsiqx")
+pack_string_bBsHx = string_packers("bBsHx")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_after_string_ihB = after_strings("ihB")
@@ -854,385 +855,253 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsiiB[k4](k4, b3, m.member_epoch, m.endpoint_information_epoch, k6))
     else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(pack_iiB(m.member_epoch, m.endpoint_information_epoch, n))
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_ii(m.member_epoch, m.endpoint_information_epoch) + write_string_length(k6, "InstanceId"))
+    r.append(b5)
+    b7 = m.rack_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        r.append(pack_ii(m.member_epoch, m.endpoint_information_epoch) + write_string_length(n, "InstanceId"))
-    r.append(b3)
-    b4 = m.rack_id
-    if b4 is None:
-        n = 0
-        b4 = b""
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    e9 = m.topology
+    if k8 < 128:
+        r.append(pack_string_Bsi[k8](k8, b7, m.rebalance_timeout_ms))
     else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        r.append(write_string_length(k8, "RackId") + b7 + pack_i(m.rebalance_timeout_ms))
+    if e9 is None:
+        r.append(pack_b(-1))
     else:
-        r.append(write_string_length(n, "RackId"))
-    r.append(b4)
-    e5 = m.topology
-    if e5 is None:
-        r.append(pack_ib(m.rebalance_timeout_ms, -1))
-    else:
-        l6 = e5.subtopologies
-        n = len(l6) + 1
+        l10 = e9.subtopologies
+        n = len(l10) + 1
         if n < 128:
-            r.append(pack_ibiB(m.rebalance_timeout_ms, 1, e5.epoch, n))
+            r.append(pack_biB(1, e9.epoch, n))
         else:
-            r.append(pack_ibi(m.rebalance_timeout_ms, 1, e5.epoch) + write_uvarint(n))
-        for e7 in l6:
-            b8 = e7.subtopology_id.encode()
-            n = len(b8) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(pack_bi(1, e9.epoch) + write_uvarint(n))
+        for e11 in l10:
+            b12 = e11.subtopology_id.encode()
+            k13 = len(b12) + 1
+            l14 = e11.source_topics
+            n = len(l14) + 1
+            if k13 < 128:
+                r.append(UVARINTS[k13])
             else:
-                r.append(write_string_length(n, "SubtopologyId"))
-            r.append(b8)
-            l9 = e7.source_topics
-            n = len(l9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e10 in l9:
-                b11 = e10.encode()
-                n = len(b11) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SourceTopics"))
-                r.append(b11)
-            l12 = e7.source_topic_regex
-            n = len(l12) + 1
+                r.append(write_string_length(k13, "SubtopologyId"))
+            r.append(b12)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e13 in l12:
-                b14 = e13.encode()
-                n = len(b14) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e15 in l14:
+                b16 = e15.encode()
+                k17 = len(b16) + 1
+                if k17 < 128:
+                    r.append(UVARINTS[k17])
                 else:
-                    r.append(write_string_length(n, "SourceTopicRegex"))
-                r.append(b14)
-            l15 = e7.state_changelog_topics
-            n = len(l15) + 1
+                    r.append(write_string_length(k17, "SourceTopics"))
+                r.append(b16)
+            l18 = e11.source_topic_regex
+            n = len(l18) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e16 in l15:
-                b17 = e16.name.encode()
-                n = len(b17) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e19 in l18:
+                b20 = e19.encode()
+                k21 = len(b20) + 1
+                if k21 < 128:
+                    r.append(UVARINTS[k21])
                 else:
-                    r.append(write_string_length(n, "Name"))
-                r.append(b17)
-                l18 = e16.topic_configs
-                n = len(l18) + 1
-                if n < 128:
-                    r.append(pack_ihB(e16.partitions, e16.replication_factor, n))
-                else:
-                    r.append(pack_ih(e16.partitions, e16.replication_factor) + write_uvarint(n))
-                for e19 in l18:
-                    b20 = e19.key.encode()
-                    n = len(b20) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Key"))
-                    r.append(b20)
-                    b21 = e19.value.encode()
-                    n = len(b21) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Value"))
-                    r.append(b21)
-                    if e19.unknown_tagged_fields:
-                        r.append(write_tags(e19.unknown_tagged_fields))
-                    else:
-                        r.append(b"\0")
-                if e16.unknown_tagged_fields:
-                    r.append(write_tags(e16.unknown_tagged_fields))
-                else:
-                    r.append(b"\0")
-            l22 = e7.repartition_sink_topics
+                    r.append(write_string_length(k21, "SourceTopicRegex"))
+                r.append(b20)
+            l22 = e11.state_changelog_topics
             n = len(l22) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
             for e23 in l22:
-                b24 = e23.encode()
-                n = len(b24) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                b24 = e23.name.encode()
+                k25 = len(b24) + 1
+                l26 = e23.topic_configs
+                n = len(l26) + 1
+                if n < 128 and k25 < 128:
+                    r.append(pack_string_BsihB[k25](k25, b24, e23.partitions, e23.replication_factor, n))
                 else:
-                    r.append(write_string_length(n, "RepartitionSinkTopics"))
-                r.append(b24)
-            l25 = e7.repartition_source_topics
-            n = len(l25) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_uvarint(n))
-            for e26 in l25:
-                b27 = e26.name.encode()
-                n = len(b27) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "Name"))
-                r.append(b27)
-                l28 = e26.topic_configs
-                n = len(l28) + 1
-                if n < 128:
-                    r.append(pack_ihB(e26.partitions, e26.replication_factor, n))
-                else:
-                    r.append(pack_ih(e26.partitions, e26.replication_factor) + write_uvarint(n))
-                for e29 in l28:
-                    b30 = e29.key.encode()
-                    n = len(b30) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
+                    r.append(write_string_length(k25, "Name") + b24 + pack_ih(e23.partitions, e23.replication_factor) + write_uvarint(n))
+                for e27 in l26:
+                    b28 = e27.key.encode()
+                    k29 = len(b28) + 1
+                    b30 = e27.value.encode()
+                    k31 = len(b30) + 1
+                    if k29 < 128:
+                        r.append(UVARINTS[k29])
                     else:
-                        r.append(write_string_length(n, "Key"))
+                        r.append(write_string_length(k29, "Key"))
+                    r.append(b28)
+                    if k31 < 128:
+                        r.append(UVARINTS[k31])
+                    else:
+                        r.append(write_string_length(k31, "Value"))
                     r.append(b30)
-                    b31 = e29.value.encode()
-                    n = len(b31) + 1
-                    if n < 128:
-                        r.append(UVARINTS[n])
-                    else:
-                        r.append(write_string_length(n, "Value"))
-                    r.append(b31)
-                    if e29.unknown_tagged_fields:
-                        r.append(write_tags(e29.unknown_tagged_fields))
+                    if e27.unknown_tagged_fields:
+                        r.append(write_tags(e27.unknown_tagged_fields))
                     else:
                         r.append(b"\0")
-                if e26.unknown_tagged_fields:
-                    r.append(write_tags(e26.unknown_tagged_fields))
+                if e23.unknown_tagged_fields:
+                    r.append(write_tags(e23.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-            l32 = e7.copartition_groups
+            l32 = e11.repartition_sink_topics
             n = len(l32) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            i34 = 0
-            while i34 < len(l32):
-                i34 = _shapes_0.writers.last(l32, i34, r)
-                if i34 == len(l32): break
-                e33 = l32[i34]
-                i34 += 1
-                l35 = e33.source_topics
-                n = len(l35) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e33 in l32:
+                b34 = e33.encode()
+                k35 = len(b34) + 1
+                if k35 < 128:
+                    r.append(UVARINTS[k35])
                 else:
-                    r.append(write_uvarint(n))
-                if l35:
-                    r.append(pack_all_h[len(l35)](*l35))
-                l36 = e33.source_topic_regex
-                n = len(l36) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                    r.append(write_string_length(k35, "RepartitionSinkTopics"))
+                r.append(b34)
+            l36 = e11.repartition_source_topics
+            n = len(l36) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e37 in l36:
+                b38 = e37.name.encode()
+                k39 = len(b38) + 1
+                l40 = e37.topic_configs
+                n = len(l40) + 1
+                if n < 128 and k39 < 128:
+                    r.append(pack_string_BsihB[k39](k39, b38, e37.partitions, e37.replication_factor, n))
                 else:
-                    r.append(write_uvarint(n))
-                if l36:
-                    r.append(pack_all_h[len(l36)](*l36))
-                l37 = e33.repartition_source_topics
-                n = len(l37) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_uvarint(n))
-                if l37:
-                    r.append(pack_all_h[len(l37)](*l37))
-                if e33.unknown_tagged_fields:
-                    r.append(write_tags(e33.unknown_tagged_fields))
+                    r.append(write_string_length(k39, "Name") + b38 + pack_ih(e37.partitions, e37.replication_factor) + write_uvarint(n))
+                for e41 in l40:
+                    b42 = e41.key.encode()
+                    k43 = len(b42) + 1
+                    b44 = e41.value.encode()
+                    k45 = len(b44) + 1
+                    if k43 < 128:
+                        r.append(UVARINTS[k43])
+                    else:
+                        r.append(write_string_length(k43, "Key"))
+                    r.append(b42)
+                    if k45 < 128:
+                        r.append(UVARINTS[k45])
+                    else:
+                        r.append(write_string_length(k45, "Value"))
+                    r.append(b44)
+                    if e41.unknown_tagged_fields:
+                        r.append(write_tags(e41.unknown_tagged_fields))
+                    else:
+                        r.append(b"\0")
+                if e37.unknown_tagged_fields:
+                    r.append(write_tags(e37.unknown_tagged_fields))
                 else:
                     r.append(b"\0")
-                _shapes_0.writers.meet((len(e33.source_topics),len(e33.source_topic_regex),len(e33.repartition_source_topics),), len(l32) - i34)
-            if e7.unknown_tagged_fields:
-                r.append(write_tags(e7.unknown_tagged_fields))
+            l46 = e11.copartition_groups
+            n = len(l46) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            i48 = 0
+            while i48 < len(l46):
+                i48 = _shapes_0.writers.last(l46, i48, r)
+                if i48 == len(l46): break
+                e47 = l46[i48]
+                i48 += 1
+                l49 = e47.source_topics
+                n = len(l49) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l49:
+                    r.append(pack_all_h[len(l49)](*l49))
+                l50 = e47.source_topic_regex
+                n = len(l50) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l50:
+                    r.append(pack_all_h[len(l50)](*l50))
+                l51 = e47.repartition_source_topics
+                n = len(l51) + 1
+                if n < 128:
+                    r.append(UVARINTS[n])
+                else:
+                    r.append(write_uvarint(n))
+                if l51:
+                    r.append(pack_all_h[len(l51)](*l51))
+                if e47.unknown_tagged_fields:
+                    r.append(write_tags(e47.unknown_tagged_fields))
+                else:
+                    r.append(b"\0")
+                _shapes_0.writers.meet((len(e47.source_topics),len(e47.source_topic_regex),len(e47.repartition_source_topics),), len(l46) - i48)
+            if e11.unknown_tagged_fields:
+                r.append(write_tags(e11.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+        if e9.unknown_tagged_fields:
+            r.append(write_tags(e9.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l38 = m.active_tasks
-    if l38 is None:
+    l52 = m.active_tasks
+    if l52 is None:
         n = 0
-        l38 = ()
+        l52 = ()
     else:
-        n = len(l38) + 1
+        n = len(l52) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e39 in l38:
-        b40 = e39.subtopology_id.encode()
-        n = len(b40) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e53 in l52:
+        b54 = e53.subtopology_id.encode()
+        k55 = len(b54) + 1
+        l56 = e53.partitions
+        n = len(l56) + 1
+        if k55 < 128:
+            r.append(UVARINTS[k55])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b40)
-        l41 = e39.partitions
-        n = len(l41) + 1
+            r.append(write_string_length(k55, "SubtopologyId"))
+        r.append(b54)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l41:
-            r.append(pack_all_i[len(l41)](*l41))
-        if e39.unknown_tagged_fields:
-            r.append(write_tags(e39.unknown_tagged_fields))
+        if l56:
+            r.append(pack_all_i[len(l56)](*l56))
+        if e53.unknown_tagged_fields:
+            r.append(write_tags(e53.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l42 = m.standby_tasks
-    if l42 is None:
-        n = 0
-        l42 = ()
-    else:
-        n = len(l42) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e43 in l42:
-        b44 = e43.subtopology_id.encode()
-        n = len(b44) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b44)
-        l45 = e43.partitions
-        n = len(l45) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        if l45:
-            r.append(pack_all_i[len(l45)](*l45))
-        if e43.unknown_tagged_fields:
-            r.append(write_tags(e43.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l46 = m.warmup_tasks
-    if l46 is None:
-        n = 0
-        l46 = ()
-    else:
-        n = len(l46) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e47 in l46:
-        b48 = e47.subtopology_id.encode()
-        n = len(b48) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b48)
-        l49 = e47.partitions
-        n = len(l49) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        if l49:
-            r.append(pack_all_i[len(l49)](*l49))
-        if e47.unknown_tagged_fields:
-            r.append(write_tags(e47.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    b50 = m.process_id
-    if b50 is None:
-        n = 0
-        b50 = b""
-    else:
-        b50 = b50.encode()
-        n = len(b50) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ProcessId"))
-    r.append(b50)
-    e51 = m.user_endpoint
-    if e51 is None:
-        r.append(pack_b(-1))
-    else:
-        b52 = e51.host.encode()
-        n = len(b52) + 1
-        if n < 128:
-            r.append(pack_bB(1, n))
-        else:
-            r.append(pack_b(1) + write_string_length(n, "Host"))
-        r.append(b52)
-        if e51.unknown_tagged_fields:
-            r.append(pack_H(e51.port) + write_tags(e51.unknown_tagged_fields))
-        else:
-            r.append(pack_Hx(e51.port))
-    l53 = m.client_tags
-    if l53 is None:
-        n = 0
-        l53 = ()
-    else:
-        n = len(l53) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e54 in l53:
-        b55 = e54.key.encode()
-        n = len(b55) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Key"))
-        r.append(b55)
-        b56 = e54.value.encode()
-        n = len(b56) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Value"))
-        r.append(b56)
-        if e54.unknown_tagged_fields:
-            r.append(write_tags(e54.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l57 = m.task_offsets
+    l57 = m.standby_tasks
     if l57 is None:
         n = 0
         l57 = ()
@@ -1244,38 +1113,139 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e58 in l57:
         b59 = e58.subtopology_id.encode()
-        n = len(b59) + 1
+        k60 = len(b59) + 1
+        l61 = e58.partitions
+        n = len(l61) + 1
+        if k60 < 128:
+            r.append(UVARINTS[k60])
+        else:
+            r.append(write_string_length(k60, "SubtopologyId"))
+        r.append(b59)
         if n < 128:
             r.append(UVARINTS[n])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b59)
+            r.append(write_uvarint(n))
+        if l61:
+            r.append(pack_all_i[len(l61)](*l61))
         if e58.unknown_tagged_fields:
-            r.append(pack_iq(e58.partition, e58.offset) + write_tags(e58.unknown_tagged_fields))
+            r.append(write_tags(e58.unknown_tagged_fields))
         else:
-            r.append(pack_iqx(e58.partition, e58.offset))
-    l60 = m.task_end_offsets
-    if l60 is None:
+            r.append(b"\0")
+    l62 = m.warmup_tasks
+    if l62 is None:
         n = 0
-        l60 = ()
+        l62 = ()
     else:
-        n = len(l60) + 1
+        n = len(l62) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e61 in l60:
-        b62 = e61.subtopology_id.encode()
-        n = len(b62) + 1
+    for e63 in l62:
+        b64 = e63.subtopology_id.encode()
+        k65 = len(b64) + 1
+        l66 = e63.partitions
+        n = len(l66) + 1
+        if k65 < 128:
+            r.append(UVARINTS[k65])
+        else:
+            r.append(write_string_length(k65, "SubtopologyId"))
+        r.append(b64)
         if n < 128:
             r.append(UVARINTS[n])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b62)
-        if e61.unknown_tagged_fields:
-            r.append(pack_iq(e61.partition, e61.offset) + write_tags(e61.unknown_tagged_fields))
+            r.append(write_uvarint(n))
+        if l66:
+            r.append(pack_all_i[len(l66)](*l66))
+        if e63.unknown_tagged_fields:
+            r.append(write_tags(e63.unknown_tagged_fields))
         else:
-            r.append(pack_iqx(e61.partition, e61.offset))
+            r.append(b"\0")
+    b67 = m.process_id
+    if b67 is None:
+        k68 = 0
+        b67 = b""
+    else:
+        b67 = b67.encode()
+        k68 = len(b67) + 1
+    e69 = m.user_endpoint
+    if k68 < 128:
+        r.append(UVARINTS[k68])
+    else:
+        r.append(write_string_length(k68, "ProcessId"))
+    r.append(b67)
+    if e69 is None:
+        r.append(pack_b(-1))
+    else:
+        b70 = e69.host.encode()
+        k71 = len(b70) + 1
+        if e69.unknown_tagged_fields or k71 > 127:
+            r.append(pack_b(1) + write_string_length(k71, "Host") + b70 + pack_H(e69.port) + write_tags(e69.unknown_tagged_fields))
+        else:
+            r.append(pack_string_bBsHx[k71](1, k71, b70, e69.port))
+    l72 = m.client_tags
+    if l72 is None:
+        n = 0
+        l72 = ()
+    else:
+        n = len(l72) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e73 in l72:
+        b74 = e73.key.encode()
+        k75 = len(b74) + 1
+        b76 = e73.value.encode()
+        k77 = len(b76) + 1
+        if k75 < 128:
+            r.append(UVARINTS[k75])
+        else:
+            r.append(write_string_length(k75, "Key"))
+        r.append(b74)
+        if k77 < 128:
+            r.append(UVARINTS[k77])
+        else:
+            r.append(write_string_length(k77, "Value"))
+        r.append(b76)
+        if e73.unknown_tagged_fields:
+            r.append(write_tags(e73.unknown_tagged_fields))
+        else:
+            r.append(b"\0")
+    l78 = m.task_offsets
+    if l78 is None:
+        n = 0
+        l78 = ()
+    else:
+        n = len(l78) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e79 in l78:
+        b80 = e79.subtopology_id.encode()
+        k81 = len(b80) + 1
+        if e79.unknown_tagged_fields or k81 > 127:
+            r.append(write_string_length(k81, "SubtopologyId") + b80 + pack_iq(e79.partition, e79.offset) + write_tags(e79.unknown_tagged_fields))
+        else:
+            r.append(pack_string_Bsiqx[k81](k81, b80, e79.partition, e79.offset))
+    l82 = m.task_end_offsets
+    if l82 is None:
+        n = 0
+        l82 = ()
+    else:
+        n = len(l82) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e83 in l82:
+        b84 = e83.subtopology_id.encode()
+        k85 = len(b84) + 1
+        if e83.unknown_tagged_fields or k85 > 127:
+            r.append(write_string_length(k85, "SubtopologyId") + b84 + pack_iq(e83.partition, e83.offset) + write_tags(e83.unknown_tagged_fields))
+        else:
+            r.append(pack_string_Bsiqx[k85](k85, b84, e83.partition, e83.offset))
     if m.unknown_tagged_fields:
         r.append(pack_o(m.shutdown_application) + write_tags(m.unknown_tagged_fields))
     else:

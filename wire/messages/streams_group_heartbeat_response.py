@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     packers,
     read_tags,
     short_arrays,
+    string_packers,
     unpackers,
     write_string_length,
     write_tags,
@@ -34,20 +35,20 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_all_i = packers("i")
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
 pack_iiii = packed("iiii").pack
 pack_iiiiB = packed("iiiiB").pack
 pack_iiiq = packed("iiiq").pack
 pack_iiiqB = packed("iiiqB").pack
 pack_oi = packed("oi").pack
 pack_oiB = packed("oiB").pack
+pack_string_BsHx = string_packers("BsHx")
+pack_string_bBsx = string_packers("bBsx")
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_after_string_iiiiB = after_strings("iiiiB")
@@ -814,106 +815,66 @@ def _write_v0(m):
         raise inexpressible("TopologyDescriptionRequired")
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    l3 = m.status
-    if l3 is None:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_string_length(k4, "MemberId"))
+    r.append(b3)
+    l5 = m.status
+    if l5 is None:
         n = 0
-        l3 = ()
+        l5 = ()
     else:
-        n = len(l3) + 1
+        n = len(l5) + 1
     if n < 128:
         r.append(pack_iiiiB(m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag_legacy, m.task_offset_interval_ms, n))
     else:
         r.append(pack_iiii(m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag_legacy, m.task_offset_interval_ms) + write_uvarint(n))
-    for e4 in l3:
-        b5 = e4.status_detail.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_bB(e4.status_code, n))
+    for e6 in l5:
+        b7 = e6.status_detail.encode()
+        k8 = len(b7) + 1
+        if e6.unknown_tagged_fields or k8 > 127:
+            r.append(pack_b(e6.status_code) + write_string_length(k8, "StatusDetail") + b7 + write_tags(e6.unknown_tagged_fields))
         else:
-            r.append(pack_b(e4.status_code) + write_string_length(n, "StatusDetail"))
-        r.append(b5)
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l6 = m.active_tasks
-    if l6 is None:
+            r.append(pack_string_bBsx[k8](e6.status_code, k8, b7))
+    l9 = m.active_tasks
+    if l9 is None:
         n = 0
-        l6 = ()
+        l9 = ()
     else:
-        n = len(l6) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.subtopology_id.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b8)
-        l9 = e7.partitions
         n = len(l9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        if l9:
-            r.append(pack_all_i[len(l9)](*l9))
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l10 = m.standby_tasks
-    if l10 is None:
-        n = 0
-        l10 = ()
-    else:
-        n = len(l10) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e11 in l10:
-        b12 = e11.subtopology_id.encode()
-        n = len(b12) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b12)
-        l13 = e11.partitions
+    for e10 in l9:
+        b11 = e10.subtopology_id.encode()
+        k12 = len(b11) + 1
+        l13 = e10.partitions
         n = len(l13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "SubtopologyId"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
         if l13:
             r.append(pack_all_i[len(l13)](*l13))
-        if e11.unknown_tagged_fields:
-            r.append(write_tags(e11.unknown_tagged_fields))
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l14 = m.warmup_tasks
+    l14 = m.standby_tasks
     if l14 is None:
         n = 0
         l14 = ()
@@ -925,101 +886,126 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e15 in l14:
         b16 = e15.subtopology_id.encode()
-        n = len(b16) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k17 = len(b16) + 1
+        l18 = e15.partitions
+        n = len(l18) + 1
+        if k17 < 128:
+            r.append(UVARINTS[k17])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
+            r.append(write_string_length(k17, "SubtopologyId"))
         r.append(b16)
-        l17 = e15.partitions
-        n = len(l17) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l17:
-            r.append(pack_all_i[len(l17)](*l17))
+        if l18:
+            r.append(pack_all_i[len(l18)](*l18))
         if e15.unknown_tagged_fields:
             r.append(write_tags(e15.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l18 = m.partitions_by_user_endpoint
-    if l18 is None:
+    l19 = m.warmup_tasks
+    if l19 is None:
         n = 0
-        l18 = ()
+        l19 = ()
     else:
-        n = len(l18) + 1
+        n = len(l19) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e20 in l19:
+        b21 = e20.subtopology_id.encode()
+        k22 = len(b21) + 1
+        l23 = e20.partitions
+        n = len(l23) + 1
+        if k22 < 128:
+            r.append(UVARINTS[k22])
+        else:
+            r.append(write_string_length(k22, "SubtopologyId"))
+        r.append(b21)
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_uvarint(n))
+        if l23:
+            r.append(pack_all_i[len(l23)](*l23))
+        if e20.unknown_tagged_fields:
+            r.append(write_tags(e20.unknown_tagged_fields))
+        else:
+            r.append(b"\0")
+    l24 = m.partitions_by_user_endpoint
+    if l24 is None:
+        n = 0
+        l24 = ()
+    else:
+        n = len(l24) + 1
     if n < 128:
         r.append(pack_iB(m.endpoint_information_epoch, n))
     else:
         r.append(pack_i(m.endpoint_information_epoch) + write_uvarint(n))
-    for e19 in l18:
-        e20 = e19.user_endpoint
-        b21 = e20.host.encode()
-        n = len(b21) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e25 in l24:
+        e26 = e25.user_endpoint
+        b27 = e26.host.encode()
+        k28 = len(b27) + 1
+        if e26.unknown_tagged_fields or k28 > 127:
+            r.append(write_string_length(k28, "Host") + b27 + pack_H(e26.port) + write_tags(e26.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b21)
-        if e20.unknown_tagged_fields:
-            r.append(pack_H(e20.port) + write_tags(e20.unknown_tagged_fields))
-        else:
-            r.append(pack_Hx(e20.port))
-        l22 = e19.active_partitions
-        n = len(l22) + 1
+            r.append(pack_string_BsHx[k28](k28, b27, e26.port))
+        l29 = e25.active_partitions
+        n = len(l29) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e23 in l22:
-            b24 = e23.topic.encode()
-            n = len(b24) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e30 in l29:
+            b31 = e30.topic.encode()
+            k32 = len(b31) + 1
+            l33 = e30.partitions
+            n = len(l33) + 1
+            if k32 < 128:
+                r.append(UVARINTS[k32])
             else:
-                r.append(write_string_length(n, "Topic"))
-            r.append(b24)
-            l25 = e23.partitions
-            n = len(l25) + 1
+                r.append(write_string_length(k32, "Topic"))
+            r.append(b31)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l25:
-                r.append(pack_all_i[len(l25)](*l25))
-            if e23.unknown_tagged_fields:
-                r.append(write_tags(e23.unknown_tagged_fields))
+            if l33:
+                r.append(pack_all_i[len(l33)](*l33))
+            if e30.unknown_tagged_fields:
+                r.append(write_tags(e30.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l26 = e19.standby_partitions
-        n = len(l26) + 1
+        l34 = e25.standby_partitions
+        n = len(l34) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e27 in l26:
-            b28 = e27.topic.encode()
-            n = len(b28) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e35 in l34:
+            b36 = e35.topic.encode()
+            k37 = len(b36) + 1
+            l38 = e35.partitions
+            n = len(l38) + 1
+            if k37 < 128:
+                r.append(UVARINTS[k37])
             else:
-                r.append(write_string_length(n, "Topic"))
-            r.append(b28)
-            l29 = e27.partitions
-            n = len(l29) + 1
+                r.append(write_string_length(k37, "Topic"))
+            r.append(b36)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l29:
-                r.append(pack_all_i[len(l29)](*l29))
-            if e27.unknown_tagged_fields:
-                r.append(write_tags(e27.unknown_tagged_fields))
+            if l38:
+                r.append(pack_all_i[len(l38)](*l38))
+            if e35.unknown_tagged_fields:
+                r.append(write_tags(e35.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e19.unknown_tagged_fields:
-            r.append(write_tags(e19.unknown_tagged_fields))
+        if e25.unknown_tagged_fields:
+            r.append(write_tags(e25.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -1035,106 +1021,66 @@ def _write_v1(m):
         raise inexpressible("AcceptableRecoveryLagLegacy")
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, k4))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    l3 = m.status
-    if l3 is None:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_string_length(k4, "MemberId"))
+    r.append(b3)
+    l5 = m.status
+    if l5 is None:
         n = 0
-        l3 = ()
+        l5 = ()
     else:
-        n = len(l3) + 1
+        n = len(l5) + 1
     if n < 128:
         r.append(pack_iiiqB(m.member_epoch, m.heartbeat_interval_ms, m.task_offset_interval_ms, m.acceptable_recovery_lag, n))
     else:
         r.append(pack_iiiq(m.member_epoch, m.heartbeat_interval_ms, m.task_offset_interval_ms, m.acceptable_recovery_lag) + write_uvarint(n))
-    for e4 in l3:
-        b5 = e4.status_detail.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(pack_bB(e4.status_code, n))
+    for e6 in l5:
+        b7 = e6.status_detail.encode()
+        k8 = len(b7) + 1
+        if e6.unknown_tagged_fields or k8 > 127:
+            r.append(pack_b(e6.status_code) + write_string_length(k8, "StatusDetail") + b7 + write_tags(e6.unknown_tagged_fields))
         else:
-            r.append(pack_b(e4.status_code) + write_string_length(n, "StatusDetail"))
-        r.append(b5)
-        if e4.unknown_tagged_fields:
-            r.append(write_tags(e4.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l6 = m.active_tasks
-    if l6 is None:
+            r.append(pack_string_bBsx[k8](e6.status_code, k8, b7))
+    l9 = m.active_tasks
+    if l9 is None:
         n = 0
-        l6 = ()
+        l9 = ()
     else:
-        n = len(l6) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.subtopology_id.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b8)
-        l9 = e7.partitions
         n = len(l9) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        if l9:
-            r.append(pack_all_i[len(l9)](*l9))
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-    l10 = m.standby_tasks
-    if l10 is None:
-        n = 0
-        l10 = ()
-    else:
-        n = len(l10) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e11 in l10:
-        b12 = e11.subtopology_id.encode()
-        n = len(b12) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b12)
-        l13 = e11.partitions
+    for e10 in l9:
+        b11 = e10.subtopology_id.encode()
+        k12 = len(b11) + 1
+        l13 = e10.partitions
         n = len(l13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
+        else:
+            r.append(write_string_length(k12, "SubtopologyId"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
         if l13:
             r.append(pack_all_i[len(l13)](*l13))
-        if e11.unknown_tagged_fields:
-            r.append(write_tags(e11.unknown_tagged_fields))
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l14 = m.warmup_tasks
+    l14 = m.standby_tasks
     if l14 is None:
         n = 0
         l14 = ()
@@ -1146,101 +1092,126 @@ def _write_v1(m):
         r.append(write_uvarint(n))
     for e15 in l14:
         b16 = e15.subtopology_id.encode()
-        n = len(b16) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k17 = len(b16) + 1
+        l18 = e15.partitions
+        n = len(l18) + 1
+        if k17 < 128:
+            r.append(UVARINTS[k17])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
+            r.append(write_string_length(k17, "SubtopologyId"))
         r.append(b16)
-        l17 = e15.partitions
-        n = len(l17) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if l17:
-            r.append(pack_all_i[len(l17)](*l17))
+        if l18:
+            r.append(pack_all_i[len(l18)](*l18))
         if e15.unknown_tagged_fields:
             r.append(write_tags(e15.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l18 = m.partitions_by_user_endpoint
-    if l18 is None:
+    l19 = m.warmup_tasks
+    if l19 is None:
         n = 0
-        l18 = ()
+        l19 = ()
     else:
-        n = len(l18) + 1
+        n = len(l19) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    else:
+        r.append(write_uvarint(n))
+    for e20 in l19:
+        b21 = e20.subtopology_id.encode()
+        k22 = len(b21) + 1
+        l23 = e20.partitions
+        n = len(l23) + 1
+        if k22 < 128:
+            r.append(UVARINTS[k22])
+        else:
+            r.append(write_string_length(k22, "SubtopologyId"))
+        r.append(b21)
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_uvarint(n))
+        if l23:
+            r.append(pack_all_i[len(l23)](*l23))
+        if e20.unknown_tagged_fields:
+            r.append(write_tags(e20.unknown_tagged_fields))
+        else:
+            r.append(b"\0")
+    l24 = m.partitions_by_user_endpoint
+    if l24 is None:
+        n = 0
+        l24 = ()
+    else:
+        n = len(l24) + 1
     if n < 128:
         r.append(pack_oiB(m.topology_description_required, m.endpoint_information_epoch, n))
     else:
         r.append(pack_oi(m.topology_description_required, m.endpoint_information_epoch) + write_uvarint(n))
-    for e19 in l18:
-        e20 = e19.user_endpoint
-        b21 = e20.host.encode()
-        n = len(b21) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e25 in l24:
+        e26 = e25.user_endpoint
+        b27 = e26.host.encode()
+        k28 = len(b27) + 1
+        if e26.unknown_tagged_fields or k28 > 127:
+            r.append(write_string_length(k28, "Host") + b27 + pack_H(e26.port) + write_tags(e26.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b21)
-        if e20.unknown_tagged_fields:
-            r.append(pack_H(e20.port) + write_tags(e20.unknown_tagged_fields))
-        else:
-            r.append(pack_Hx(e20.port))
-        l22 = e19.active_partitions
-        n = len(l22) + 1
+            r.append(pack_string_BsHx[k28](k28, b27, e26.port))
+        l29 = e25.active_partitions
+        n = len(l29) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e23 in l22:
-            b24 = e23.topic.encode()
-            n = len(b24) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e30 in l29:
+            b31 = e30.topic.encode()
+            k32 = len(b31) + 1
+            l33 = e30.partitions
+            n = len(l33) + 1
+            if k32 < 128:
+                r.append(UVARINTS[k32])
             else:
-                r.append(write_string_length(n, "Topic"))
-            r.append(b24)
-            l25 = e23.partitions
-            n = len(l25) + 1
+                r.append(write_string_length(k32, "Topic"))
+            r.append(b31)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l25:
-                r.append(pack_all_i[len(l25)](*l25))
-            if e23.unknown_tagged_fields:
-                r.append(write_tags(e23.unknown_tagged_fields))
+            if l33:
+                r.append(pack_all_i[len(l33)](*l33))
+            if e30.unknown_tagged_fields:
+                r.append(write_tags(e30.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        l26 = e19.standby_partitions
-        n = len(l26) + 1
+        l34 = e25.standby_partitions
+        n = len(l34) + 1
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e27 in l26:
-            b28 = e27.topic.encode()
-            n = len(b28) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e35 in l34:
+            b36 = e35.topic.encode()
+            k37 = len(b36) + 1
+            l38 = e35.partitions
+            n = len(l38) + 1
+            if k37 < 128:
+                r.append(UVARINTS[k37])
             else:
-                r.append(write_string_length(n, "Topic"))
-            r.append(b28)
-            l29 = e27.partitions
-            n = len(l29) + 1
+                r.append(write_string_length(k37, "Topic"))
+            r.append(b36)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l29:
-                r.append(pack_all_i[len(l29)](*l29))
-            if e27.unknown_tagged_fields:
-                r.append(write_tags(e27.unknown_tagged_fields))
+            if l38:
+                r.append(pack_all_i[len(l38)](*l38))
+            if e35.unknown_tagged_fields:
+                r.append(write_tags(e35.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e19.unknown_tagged_fields:
-            r.append(write_tags(e19.unknown_tagged_fields))
+        if e25.unknown_tagged_fields:
+            r.append(write_tags(e25.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

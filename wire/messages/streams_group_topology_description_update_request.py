@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.streams_group_topology_description_update_response import StreamsGroupTopologyDescriptionUpdateResponse
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
+pack_string_BsbB = string_packers("BsbB")
+pack_string_BsiB = string_packers("BsiB")
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_iB = after_strings("iB")
 unpack_bB = packed("bB").unpack_from
@@ -470,232 +471,151 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    e5 = m.topology_description
+    l6 = e5.subtopologies
+    n = len(l6) + 1
+    if n < 128 and k4 < 128:
+        r.append(pack_string_BsiB[k4](k4, b3, m.topology_epoch, n))
     else:
-        r.append(write_string_length(n, "MemberId"))
-    r.append(b2)
-    e3 = m.topology_description
-    l4 = e3.subtopologies
-    n = len(l4) + 1
-    if n < 128:
-        r.append(pack_iB(m.topology_epoch, n))
-    else:
-        r.append(pack_i(m.topology_epoch) + write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.subtopology_id.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k4, "MemberId") + b3 + pack_i(m.topology_epoch) + write_uvarint(n))
+    for e7 in l6:
+        b8 = e7.subtopology_id.encode()
+        k9 = len(b8) + 1
+        l10 = e7.nodes
+        n = len(l10) + 1
+        if k9 < 128:
+            r.append(UVARINTS[k9])
         else:
-            r.append(write_string_length(n, "SubtopologyId"))
-        r.append(b6)
-        l7 = e5.nodes
-        n = len(l7) + 1
+            r.append(write_string_length(k9, "SubtopologyId"))
+        r.append(b8)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.name.encode()
-            n = len(b9) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "Name"))
-            r.append(b9)
-            l10 = e8.source_topics
-            n = len(l10) + 1
-            if n < 128:
-                r.append(pack_bB(e8.node_type, n))
-            else:
-                r.append(pack_b(e8.node_type) + write_uvarint(n))
-            for e11 in l10:
-                b12 = e11.encode()
-                n = len(b12) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
-                else:
-                    r.append(write_string_length(n, "SourceTopics"))
-                r.append(b12)
-            b13 = e8.sink_topic
-            if b13 is None:
-                n = 0
-                b13 = b""
-            else:
-                b13 = b13.encode()
-                n = len(b13) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "SinkTopic"))
-            r.append(b13)
-            l14 = e8.stores
+        for e11 in l10:
+            b12 = e11.name.encode()
+            k13 = len(b12) + 1
+            l14 = e11.source_topics
             n = len(l14) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            if n < 128 and k13 < 128:
+                r.append(pack_string_BsbB[k13](k13, b12, e11.node_type, n))
             else:
-                r.append(write_uvarint(n))
+                r.append(write_string_length(k13, "Name") + b12 + pack_b(e11.node_type) + write_uvarint(n))
             for e15 in l14:
                 b16 = e15.encode()
-                n = len(b16) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+                k17 = len(b16) + 1
+                if k17 < 128:
+                    r.append(UVARINTS[k17])
                 else:
-                    r.append(write_string_length(n, "Stores"))
+                    r.append(write_string_length(k17, "SourceTopics"))
                 r.append(b16)
-            l17 = e8.successors
-            n = len(l17) + 1
+            b18 = e11.sink_topic
+            if b18 is None:
+                k19 = 0
+                b18 = b""
+            else:
+                b18 = b18.encode()
+                k19 = len(b18) + 1
+            l20 = e11.stores
+            n = len(l20) + 1
+            if k19 < 128:
+                r.append(UVARINTS[k19])
+            else:
+                r.append(write_string_length(k19, "SinkTopic"))
+            r.append(b18)
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e18 in l17:
-                b19 = e18.encode()
-                n = len(b19) + 1
-                if n < 128:
-                    r.append(UVARINTS[n])
+            for e21 in l20:
+                b22 = e21.encode()
+                k23 = len(b22) + 1
+                if k23 < 128:
+                    r.append(UVARINTS[k23])
                 else:
-                    r.append(write_string_length(n, "Successors"))
-                r.append(b19)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
+                    r.append(write_string_length(k23, "Stores"))
+                r.append(b22)
+            l24 = e11.successors
+            n = len(l24) + 1
+            if n < 128:
+                r.append(UVARINTS[n])
+            else:
+                r.append(write_uvarint(n))
+            for e25 in l24:
+                b26 = e25.encode()
+                k27 = len(b26) + 1
+                if k27 < 128:
+                    r.append(UVARINTS[k27])
+                else:
+                    r.append(write_string_length(k27, "Successors"))
+                r.append(b26)
+            if e11.unknown_tagged_fields:
+                r.append(write_tags(e11.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+        if e7.unknown_tagged_fields:
+            r.append(write_tags(e7.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l20 = e3.global_stores
-    n = len(l20) + 1
+    l28 = e5.global_stores
+    n = len(l28) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e21 in l20:
-        e22 = e21.source
-        b23 = e22.name.encode()
-        n = len(b23) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e29 in l28:
+        e30 = e29.source
+        b31 = e30.name.encode()
+        k32 = len(b31) + 1
+        l33 = e30.source_topics
+        n = len(l33) + 1
+        if n < 128 and k32 < 128:
+            r.append(pack_string_BsbB[k32](k32, b31, e30.node_type, n))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b23)
-        l24 = e22.source_topics
-        n = len(l24) + 1
-        if n < 128:
-            r.append(pack_bB(e22.node_type, n))
-        else:
-            r.append(pack_b(e22.node_type) + write_uvarint(n))
-        for e25 in l24:
-            b26 = e25.encode()
-            n = len(b26) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            r.append(write_string_length(k32, "Name") + b31 + pack_b(e30.node_type) + write_uvarint(n))
+        for e34 in l33:
+            b35 = e34.encode()
+            k36 = len(b35) + 1
+            if k36 < 128:
+                r.append(UVARINTS[k36])
             else:
-                r.append(write_string_length(n, "SourceTopics"))
-            r.append(b26)
-        b27 = e22.sink_topic
-        if b27 is None:
-            n = 0
-            b27 = b""
+                r.append(write_string_length(k36, "SourceTopics"))
+            r.append(b35)
+        b37 = e30.sink_topic
+        if b37 is None:
+            k38 = 0
+            b37 = b""
         else:
-            b27 = b27.encode()
-            n = len(b27) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+            b37 = b37.encode()
+            k38 = len(b37) + 1
+        l39 = e30.stores
+        n = len(l39) + 1
+        if k38 < 128:
+            r.append(UVARINTS[k38])
         else:
-            r.append(write_string_length(n, "SinkTopic"))
-        r.append(b27)
-        l28 = e22.stores
-        n = len(l28) + 1
+            r.append(write_string_length(k38, "SinkTopic"))
+        r.append(b37)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e29 in l28:
-            b30 = e29.encode()
-            n = len(b30) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+        for e40 in l39:
+            b41 = e40.encode()
+            k42 = len(b41) + 1
+            if k42 < 128:
+                r.append(UVARINTS[k42])
             else:
-                r.append(write_string_length(n, "Stores"))
-            r.append(b30)
-        l31 = e22.successors
-        n = len(l31) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e32 in l31:
-            b33 = e32.encode()
-            n = len(b33) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "Successors"))
-            r.append(b33)
-        if e22.unknown_tagged_fields:
-            r.append(write_tags(e22.unknown_tagged_fields))
-        else:
-            r.append(b"\0")
-        e34 = e21.processor
-        b35 = e34.name.encode()
-        n = len(b35) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b35)
-        l36 = e34.source_topics
-        n = len(l36) + 1
-        if n < 128:
-            r.append(pack_bB(e34.node_type, n))
-        else:
-            r.append(pack_b(e34.node_type) + write_uvarint(n))
-        for e37 in l36:
-            b38 = e37.encode()
-            n = len(b38) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "SourceTopics"))
-            r.append(b38)
-        b39 = e34.sink_topic
-        if b39 is None:
-            n = 0
-            b39 = b""
-        else:
-            b39 = b39.encode()
-            n = len(b39) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "SinkTopic"))
-        r.append(b39)
-        l40 = e34.stores
-        n = len(l40) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_uvarint(n))
-        for e41 in l40:
-            b42 = e41.encode()
-            n = len(b42) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
-            else:
-                r.append(write_string_length(n, "Stores"))
-            r.append(b42)
-        l43 = e34.successors
+                r.append(write_string_length(k42, "Stores"))
+            r.append(b41)
+        l43 = e30.successors
         n = len(l43) + 1
         if n < 128:
             r.append(UVARINTS[n])
@@ -703,22 +623,83 @@ def _write_v0(m):
             r.append(write_uvarint(n))
         for e44 in l43:
             b45 = e44.encode()
-            n = len(b45) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k46 = len(b45) + 1
+            if k46 < 128:
+                r.append(UVARINTS[k46])
             else:
-                r.append(write_string_length(n, "Successors"))
+                r.append(write_string_length(k46, "Successors"))
             r.append(b45)
-        if e34.unknown_tagged_fields:
-            r.append(write_tags(e34.unknown_tagged_fields))
+        if e30.unknown_tagged_fields:
+            r.append(write_tags(e30.unknown_tagged_fields))
         else:
             r.append(b"\0")
-        if e21.unknown_tagged_fields:
-            r.append(write_tags(e21.unknown_tagged_fields))
+        e47 = e29.processor
+        b48 = e47.name.encode()
+        k49 = len(b48) + 1
+        l50 = e47.source_topics
+        n = len(l50) + 1
+        if n < 128 and k49 < 128:
+            r.append(pack_string_BsbB[k49](k49, b48, e47.node_type, n))
+        else:
+            r.append(write_string_length(k49, "Name") + b48 + pack_b(e47.node_type) + write_uvarint(n))
+        for e51 in l50:
+            b52 = e51.encode()
+            k53 = len(b52) + 1
+            if k53 < 128:
+                r.append(UVARINTS[k53])
+            else:
+                r.append(write_string_length(k53, "SourceTopics"))
+            r.append(b52)
+        b54 = e47.sink_topic
+        if b54 is None:
+            k55 = 0
+            b54 = b""
+        else:
+            b54 = b54.encode()
+            k55 = len(b54) + 1
+        l56 = e47.stores
+        n = len(l56) + 1
+        if k55 < 128:
+            r.append(UVARINTS[k55])
+        else:
+            r.append(write_string_length(k55, "SinkTopic"))
+        r.append(b54)
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_uvarint(n))
+        for e57 in l56:
+            b58 = e57.encode()
+            k59 = len(b58) + 1
+            if k59 < 128:
+                r.append(UVARINTS[k59])
+            else:
+                r.append(write_string_length(k59, "Stores"))
+            r.append(b58)
+        l60 = e47.successors
+        n = len(l60) + 1
+        if n < 128:
+            r.append(UVARINTS[n])
+        else:
+            r.append(write_uvarint(n))
+        for e61 in l60:
+            b62 = e61.encode()
+            k63 = len(b62) + 1
+            if k63 < 128:
+                r.append(UVARINTS[k63])
+            else:
+                r.append(write_string_length(k63, "Successors"))
+            r.append(b62)
+        if e47.unknown_tagged_fields:
+            r.append(write_tags(e47.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    if e3.unknown_tagged_fields:
-        r.append(write_tags(e3.unknown_tagged_fields))
+        if e29.unknown_tagged_fields:
+            r.append(write_tags(e29.unknown_tagged_fields))
+        else:
+            r.append(b"\0")
+    if e5.unknown_tagged_fields:
+        r.append(write_tags(e5.unknown_tagged_fields))
     else:
         r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
     from mockraft.wire.messages.sync_group_response import SyncGroupResponse
 
+pack_BB = packed("BB").pack
 pack_h = packed("h").pack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_after_string_iB = after_strings("iB")
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
@@ -455,54 +457,51 @@ def _write_v3(m):
 def _write_v4(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.generation_id, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.generation_id, n))
-    else:
-        r.append(pack_i(m.generation_id) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_i(m.generation_id) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    l4 = m.assignments
-    n = len(l4) + 1
+    b5 = m.group_instance_id
+    if b5 is None:
+        k6 = 0
+        b5 = b""
+    else:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    l7 = m.assignments
+    n = len(l7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
+    r.append(b5)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e5 in l4:
-        b6 = e5.member_id.encode()
-        n = len(b6) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.member_id.encode()
+        k10 = len(b9) + 1
+        b11 = e8.assignment
+        n = len(b11) + 1
+        if k10 < 128:
+            r.append(UVARINTS[k10])
         else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b6)
-        b7 = e5.assignment
-        n = len(b7) + 1
+            r.append(write_string_length(k10, "MemberId"))
+        r.append(b9)
         if n < 128:
             r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b7)
-        if e5.unknown_tagged_fields:
-            r.append(write_tags(e5.unknown_tagged_fields))
+        r.append(b11)
+        if e8.unknown_tagged_fields:
+            r.append(write_tags(e8.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -515,78 +514,75 @@ def _write_v4(m):
 def _write_v5(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.member_id.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.generation_id, k4))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b1)
-    b2 = m.member_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_iB(m.generation_id, n))
-    else:
-        r.append(pack_i(m.generation_id) + write_string_length(n, "MemberId"))
-    r.append(b2)
-    b3 = m.group_instance_id
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
+        r.append(write_string_length(k2, "GroupId") + b1 + pack_i(m.generation_id) + write_string_length(k4, "MemberId"))
     r.append(b3)
-    b4 = m.protocol_type
-    if b4 is None:
-        n = 0
-        b4 = b""
-    else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ProtocolType"))
-    r.append(b4)
-    b5 = m.protocol_name
+    b5 = m.group_instance_id
     if b5 is None:
-        n = 0
+        k6 = 0
         b5 = b""
     else:
         b5 = b5.encode()
-        n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k6 = len(b5) + 1
+    b7 = m.protocol_type
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        r.append(write_string_length(n, "ProtocolName"))
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "GroupInstanceId"))
     r.append(b5)
-    l6 = m.assignments
-    n = len(l6) + 1
+    b9 = m.protocol_name
+    if b9 is None:
+        k10 = 0
+        b9 = b""
+    else:
+        b9 = b9.encode()
+        k10 = len(b9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
+    else:
+        r.append(write_string_length(k8, "ProtocolType"))
+    r.append(b7)
+    l11 = m.assignments
+    n = len(l11) + 1
+    if k10 < 128:
+        r.append(UVARINTS[k10])
+    else:
+        r.append(write_string_length(k10, "ProtocolName"))
+    r.append(b9)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e7 in l6:
-        b8 = e7.member_id.encode()
-        n = len(b8) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e12 in l11:
+        b13 = e12.member_id.encode()
+        k14 = len(b13) + 1
+        b15 = e12.assignment
+        n = len(b15) + 1
+        if k14 < 128:
+            r.append(UVARINTS[k14])
         else:
-            r.append(write_string_length(n, "MemberId"))
-        r.append(b8)
-        b9 = e7.assignment
-        n = len(b9) + 1
+            r.append(write_string_length(k14, "MemberId"))
+        r.append(b13)
         if n < 128:
             r.append(UVARINTS[n])
+        elif n < 16384:
+            r.append(pack_BB(n & 127 | 128, n >> 7))
         else:
             r.append(write_uvarint(n))
-        r.append(b9)
-        if e7.unknown_tagged_fields:
-            r.append(write_tags(e7.unknown_tagged_fields))
+        r.append(b15)
+        if e12.unknown_tagged_fields:
+            r.append(write_tags(e12.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_hi = packed("hi").pack
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
+pack_ihBB = packed("ihBB").pack
 pack_ihi = packed("ihi").pack
+pack_string_ihBsB = string_packers("ihBsB")
 unpack_hi = packed("hi").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ihi = packed("ihi").unpack_from
@@ -220,6 +224,8 @@ def _write_v4(m):
     n = len(b1) + 1
     if n < 128:
         r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+    elif n < 16384:
+        r.append(pack_ihBB(m.throttle_time_ms, m.error_code, n & 127 | 128, n >> 7))
     else:
         r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_uvarint(n))
     r.append(b1)
@@ -234,35 +240,32 @@ def _write_v5(m):
     r = []
     b1 = m.protocol_type
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    b3 = m.protocol_name
+    if b3 is None:
+        k4 = 0
+        b3 = b""
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ProtocolType"))
-    r.append(b1)
-    b2 = m.protocol_name
-    if b2 is None:
-        n = 0
-        b2 = b""
+        b3 = b3.encode()
+        k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, k4))
     else:
-        b2 = b2.encode()
-        n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ProtocolName"))
-    r.append(b2)
-    b3 = m.assignment
-    n = len(b3) + 1
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ProtocolType") + b1 + write_string_length(k4, "ProtocolName"))
+    r.append(b3)
+    b5 = m.assignment
+    n = len(b5) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
-    r.append(b3)
+    r.append(b5)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -42,10 +43,10 @@ pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iqh = packed("iqh").pack
 pack_iqi = packed("iqi").pack
-pack_iqiB = packed("iqiB").pack
 pack_iqih = packed("iqih").pack
 pack_qhi = packed("qhi").pack
-pack_qhiB = packed("qhiB").pack
+pack_string_BsqhiB = string_packers("BsqhiB")
+pack_string_iqiBsx = string_packers("iqiBsx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_qhiB = after_strings("qhiB")
 unpack_h = packed("h").unpack_from
@@ -570,77 +571,67 @@ def _write_v2(m):
 def _write_v3(m):
     r = []
     b1 = m.transactional_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.group_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "TransactionalId"))
+        r.append(write_string_length(k2, "TransactionalId"))
     r.append(b1)
-    b2 = m.group_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.member_id.encode()
+    k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsqhiB[k4](k4, b3, m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k6))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b2)
-    b3 = m.member_id.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(pack_qhiB(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, n))
+        r.append(write_string_length(k4, "GroupId") + b3 + pack_qhi(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch) + write_string_length(k6, "MemberId"))
+    r.append(b5)
+    b7 = m.group_instance_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        r.append(pack_qhi(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch) + write_string_length(n, "MemberId"))
-    r.append(b3)
-    b4 = m.group_instance_id
-    if b4 is None:
-        n = 0
-        b4 = b""
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
     else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
-    r.append(b4)
-    l5 = m.topics
-    n = len(l5) + 1
+        r.append(write_string_length(k8, "GroupInstanceId"))
+    r.append(b7)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e10 in l9:
+        b11 = e10.name.encode()
+        k12 = len(b11) + 1
+        l13 = e10.partitions
+        n = len(l13) + 1
+        if k12 < 128:
+            r.append(UVARINTS[k12])
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        l8 = e6.partitions
-        n = len(l8) + 1
+            r.append(write_string_length(k12, "Name"))
+        r.append(b11)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.committed_metadata
-            if b10 is None:
-                n = 0
-                b10 = b""
+        for e14 in l13:
+            b15 = e14.committed_metadata
+            if b15 is None:
+                k16 = 0
+                b15 = b""
             else:
-                b10 = b10.encode()
-                n = len(b10) + 1
-            if n < 128:
-                r.append(pack_iqiB(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch, n))
+                b15 = b15.encode()
+                k16 = len(b15) + 1
+            if e14.unknown_tagged_fields or k16 > 127:
+                r.append(pack_iqi(e14.partition_index, e14.committed_offset, e14.committed_leader_epoch) + write_string_length(k16, "CommittedMetadata") + b15 + write_tags(e14.unknown_tagged_fields))
             else:
-                r.append(pack_iqi(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch) + write_string_length(n, "CommittedMetadata"))
-            r.append(b10)
-            if e9.unknown_tagged_fields:
-                r.append(write_tags(e9.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+                r.append(pack_string_iqiBsx[k16](e14.partition_index, e14.committed_offset, e14.committed_leader_epoch, k16, b15))
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -653,72 +644,62 @@ def _write_v3(m):
 def _write_v6(m):
     r = []
     b1 = m.transactional_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.group_id.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "TransactionalId"))
+        r.append(write_string_length(k2, "TransactionalId"))
     r.append(b1)
-    b2 = m.group_id.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b5 = m.member_id.encode()
+    k6 = len(b5) + 1
+    if k6 < 128 and k4 < 128:
+        r.append(pack_string_BsqhiB[k4](k4, b3, m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, k6))
     else:
-        r.append(write_string_length(n, "GroupId"))
-    r.append(b2)
-    b3 = m.member_id.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(pack_qhiB(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch, n))
+        r.append(write_string_length(k4, "GroupId") + b3 + pack_qhi(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch) + write_string_length(k6, "MemberId"))
+    r.append(b5)
+    b7 = m.group_instance_id
+    if b7 is None:
+        k8 = 0
+        b7 = b""
     else:
-        r.append(pack_qhi(m.producer_id, m.producer_epoch, m.generation_id_or_member_epoch) + write_string_length(n, "MemberId"))
-    r.append(b3)
-    b4 = m.group_instance_id
-    if b4 is None:
-        n = 0
-        b4 = b""
+        b7 = b7.encode()
+        k8 = len(b7) + 1
+    l9 = m.topics
+    n = len(l9) + 1
+    if k8 < 128:
+        r.append(UVARINTS[k8])
     else:
-        b4 = b4.encode()
-        n = len(b4) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "GroupInstanceId"))
-    r.append(b4)
-    l5 = m.topics
-    n = len(l5) + 1
+        r.append(write_string_length(k8, "GroupInstanceId"))
+    r.append(b7)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        if len(e6.topic_id) != 16:
+    for e10 in l9:
+        if len(e10.topic_id) != 16:
             raise no_uuid("TopicId")
-        l7 = e6.partitions
-        n = len(l7) + 1
+        l11 = e10.partitions
+        n = len(l11) + 1
         if n < 128:
-            r.append(pack_UB(e6.topic_id, n))
+            r.append(pack_UB(e10.topic_id, n))
         else:
-            r.append(pack_U(e6.topic_id) + write_uvarint(n))
-        for e8 in l7:
-            b9 = e8.committed_metadata
-            if b9 is None:
-                n = 0
-                b9 = b""
+            r.append(pack_U(e10.topic_id) + write_uvarint(n))
+        for e12 in l11:
+            b13 = e12.committed_metadata
+            if b13 is None:
+                k14 = 0
+                b13 = b""
             else:
-                b9 = b9.encode()
-                n = len(b9) + 1
-            if n < 128:
-                r.append(pack_iqiB(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n))
+                b13 = b13.encode()
+                k14 = len(b13) + 1
+            if e12.unknown_tagged_fields or k14 > 127:
+                r.append(pack_iqi(e12.partition_index, e12.committed_offset, e12.committed_leader_epoch) + write_string_length(k14, "CommittedMetadata") + b13 + write_tags(e12.unknown_tagged_fields))
             else:
-                r.append(pack_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + write_string_length(n, "CommittedMetadata"))
-            r.append(b9)
-            if e8.unknown_tagged_fields:
-                r.append(write_tags(e8.unknown_tagged_fields))
-            else:
-                r.append(b"\0")
-        if e6.unknown_tagged_fields:
-            r.append(write_tags(e6.unknown_tagged_fields))
+                r.append(pack_string_iqiBsx[k14](e12.partition_index, e12.committed_offset, e12.committed_leader_epoch, k14, b13))
+        if e10.unknown_tagged_fields:
+            r.append(write_tags(e10.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

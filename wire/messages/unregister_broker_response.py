@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_ihB = packed("ihB").unpack_from
 
 
@@ -104,20 +105,15 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+        r.append(pack_string_ihBsx[k2](m.throttle_time_ms, m.error_code, k2, b1))
     return b"".join(r)
 
 

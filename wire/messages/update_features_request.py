@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_count,
@@ -17,6 +16,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse
 
 pack_hb = packed("hb").pack
-pack_hbx = packed("hbx").pack
 pack_ho = packed("ho").pack
-pack_hox = packed("hox").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
+pack_string_Bshbx = string_packers("Bshbx")
+pack_string_Bshox = string_packers("Bshox")
 unpack_after_string_hbB = after_strings("hbB")
 unpack_after_string_hoB = after_strings("hoB")
 unpack_hbB = packed("hbB").unpack_from
@@ -217,16 +217,11 @@ def _write_v0(m):
         if e2.upgrade_type != 1:
             raise inexpressible("UpgradeType")
         b3 = e2.feature.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "Feature") + b3 + pack_ho(e2.max_version_level, e2.allow_downgrade) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Feature"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(pack_ho(e2.max_version_level, e2.allow_downgrade) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hox(e2.max_version_level, e2.allow_downgrade))
+            r.append(pack_string_Bshox[k4](k4, b3, e2.max_version_level, e2.allow_downgrade))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -246,16 +241,11 @@ def _write_v1(m):
         if e2.allow_downgrade:
             raise inexpressible("AllowDowngrade")
         b3 = e2.feature.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        if e2.unknown_tagged_fields or k4 > 127:
+            r.append(write_string_length(k4, "Feature") + b3 + pack_hb(e2.max_version_level, e2.upgrade_type) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Feature"))
-        r.append(b3)
-        if e2.unknown_tagged_fields:
-            r.append(pack_hb(e2.max_version_level, e2.upgrade_type) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hbx(e2.max_version_level, e2.upgrade_type))
+            r.append(pack_string_Bshbx[k4](k4, b3, e2.max_version_level, e2.upgrade_type))
     if m.unknown_tagged_fields:
         r.append(pack_o(m.validate_only) + write_tags(m.unknown_tagged_fields))
     else:

@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_count,
@@ -17,6 +16,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_h = packed("h").pack
-pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
-pack_ihB = packed("ihB").pack
+pack_string_BshB = string_packers("BshB")
+pack_string_ihBsB = string_packers("ihBsB")
+pack_string_ihBsx = string_packers("ihBsx")
 unpack_after_string_hB = after_strings("hB")
 unpack_hB = packed("hB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -197,44 +198,34 @@ def _write_v0(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    l3 = m.results
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_ihBsB[k2](m.throttle_time_ms, m.error_code, k2, b1, n))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    l2 = m.results
-    n = len(l2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.feature.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.feature.encode()
+        k6 = len(b5) + 1
+        b7 = e4.error_message
+        if b7 is None:
+            k8 = 0
+            b7 = b""
         else:
-            r.append(write_string_length(n, "Feature"))
-        r.append(b4)
-        b5 = e3.error_message
-        if b5 is None:
-            n = 0
-            b5 = b""
+            b7 = b7.encode()
+            k8 = len(b7) + 1
+        if k8 < 128 and k6 < 128:
+            r.append(pack_string_BshB[k6](k6, b5, e4.error_code, k8))
         else:
-            b5 = b5.encode()
-            n = len(b5) + 1
-        if n < 128:
-            r.append(pack_hB(e3.error_code, n))
-        else:
-            r.append(pack_h(e3.error_code) + write_string_length(n, "ErrorMessage"))
-        r.append(b5)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            r.append(write_string_length(k6, "Feature") + b5 + pack_h(e4.error_code) + write_string_length(k8, "ErrorMessage"))
+        r.append(b7)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -248,20 +239,15 @@ def _write_v2(m):
     r = []
     b1 = m.error_message
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(pack_ihB(m.throttle_time_ms, m.error_code, n))
+        k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(k2, "ErrorMessage") + b1 + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_string_length(n, "ErrorMessage"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+        r.append(pack_string_ihBsx[k2](m.throttle_time_ms, m.error_code, k2, b1))
     return b"".join(r)
 
 

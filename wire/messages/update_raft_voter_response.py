@@ -9,13 +9,13 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_string,
     merge_tags,
     packed,
     read_tags,
+    string_packers,
     tag_count,
     tag_header,
     write_string_length,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
+pack_ihB = packed("ihB").pack
 pack_ihx = packed("ihx").pack
 pack_ii = packed("ii").pack
-pack_iiB = packed("iiB").pack
-pack_ix = packed("ix").pack
+pack_string_iiBsix = string_packers("iiBsix")
 unpack_after_string_iB = after_strings("iB")
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
@@ -169,29 +169,25 @@ def _read_v0(d, o, s, w):
 
 
 def _write_v0(m):
-    if not ((m.current_leader.leader_id != -1 or m.current_leader.leader_epoch != -1 or m.current_leader.host or m.current_leader.port != 0 or m.current_leader.unknown_tagged_fields) or m.unknown_tagged_fields):
+    e1 = m.current_leader
+    if not ((e1.leader_id != -1 or e1.leader_epoch != -1 or e1.host or e1.port != 0 or e1.unknown_tagged_fields) or m.unknown_tagged_fields):
         return pack_ihx(m.throttle_time_ms, m.error_code)
-    a1 = 1
-    r = [pack_ih(m.throttle_time_ms, m.error_code), b"\0"]
-    if (m.current_leader.leader_id != -1 or m.current_leader.leader_epoch != -1 or m.current_leader.host or m.current_leader.port != 0 or m.current_leader.unknown_tagged_fields):
-        r2 = []
-        e3 = m.current_leader
-        b4 = e3.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r2.append(pack_iiB(e3.leader_id, e3.leader_epoch, n))
+    r = [b""]
+    t2 = 0
+    if (e1.leader_id != -1 or e1.leader_epoch != -1 or e1.host or e1.port != 0 or e1.unknown_tagged_fields):
+        t2 += 1
+        r3 = []
+        b4 = e1.host.encode()
+        k5 = len(b4) + 1
+        if e1.unknown_tagged_fields or k5 > 127:
+            r3.append(pack_ii(e1.leader_id, e1.leader_epoch) + write_string_length(k5, "Host") + b4 + pack_i(e1.port) + write_tags(e1.unknown_tagged_fields))
         else:
-            r2.append(pack_ii(e3.leader_id, e3.leader_epoch) + write_string_length(n, "Host"))
-        r2.append(b4)
-        if e3.unknown_tagged_fields:
-            r2.append(pack_i(e3.port) + write_tags(e3.unknown_tagged_fields))
-        else:
-            r2.append(pack_ix(e3.port))
-        r.append(write_tag(0, r2))
+            r3.append(pack_string_iiBsix[k5](e1.leader_id, e1.leader_epoch, k5, b4, e1.port))
+        r.append(write_tag(0, r3))
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_ih(m.throttle_time_ms, m.error_code))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_ihB(m.throttle_time_ms, m.error_code, t2)
     return b"".join(r)
 
 

@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -36,13 +37,13 @@ iterate_iiiUUiqB = packed("iiiUUiqB").iter_unpack
 iterate_iiiUUiqoB = packed("iiiUUiqoB").iter_unpack
 iterate_iiiiqB = packed("iiiiqB").iter_unpack
 pack_i = packed("i").pack
-pack_iB = packed("iB").pack
 pack_iiiUUiq = packed("iiiUUiq").pack
 pack_iiiUUiqo = packed("iiiUUiqo").pack
 pack_iiiUUiqox = packed("iiiUUiqox").pack
 pack_iiiUUiqx = packed("iiiUUiqx").pack
 pack_iiiiq = packed("iiiiq").pack
 pack_iiiiqx = packed("iiiiqx").pack
+pack_string_BsiB = string_packers("BsiB")
 unpack_iB = packed("iB").unpack_from
 unpack_iiiUUiqB = packed("iiiUUiqB").unpack_from
 unpack_iiiUUiqoB = packed("iiiUUiqoB").unpack_from
@@ -403,45 +404,45 @@ def _write_v0(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "ClusterId"))
+        r.append(write_string_length(k2, "ClusterId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if e6.pre_vote:
+        for e8 in l7:
+            if e8.pre_vote:
                 raise inexpressible("PreVote")
-            if e6.unknown_tagged_fields:
-                r.append(pack_iiiiq(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.last_offset_epoch, e6.last_offset) + write_tags(e6.unknown_tagged_fields))
+            if e8.unknown_tagged_fields:
+                r.append(pack_iiiiq(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.last_offset_epoch, e8.last_offset) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_iiiiqx(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.last_offset_epoch, e6.last_offset))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_iiiiqx(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.last_offset_epoch, e8.last_offset))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -455,49 +456,44 @@ def _write_v1(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.voter_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iB(m.voter_id, n))
-    else:
-        r.append(pack_i(m.voter_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_i(m.voter_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if e6.pre_vote:
+        for e8 in l7:
+            if e8.pre_vote:
                 raise inexpressible("PreVote")
-            if len(e6.replica_directory_id) != 16:
+            if len(e8.replica_directory_id) != 16:
                 raise no_uuid("ReplicaDirectoryId")
-            if len(e6.voter_directory_id) != 16:
+            if len(e8.voter_directory_id) != 16:
                 raise no_uuid("VoterDirectoryId")
-            if e6.unknown_tagged_fields:
-                r.append(pack_iiiUUiq(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset) + write_tags(e6.unknown_tagged_fields))
+            if e8.unknown_tagged_fields:
+                r.append(pack_iiiUUiq(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.replica_directory_id, e8.voter_directory_id, e8.last_offset_epoch, e8.last_offset) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_iiiUUiqx(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_iiiUUiqx(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.replica_directory_id, e8.voter_directory_id, e8.last_offset_epoch, e8.last_offset))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -511,47 +507,42 @@ def _write_v2(m):
     r = []
     b1 = m.cluster_id
     if b1 is None:
-        n = 0
+        k2 = 0
         b1 = b""
     else:
         b1 = b1.encode()
-        n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiB[k2](k2, b1, m.voter_id, n))
     else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iB(m.voter_id, n))
-    else:
-        r.append(pack_i(m.voter_id) + write_uvarint(n))
-    for e3 in l2:
-        b4 = e3.topic_name.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_i(m.voter_id) + write_uvarint(n))
+    for e4 in l3:
+        b5 = e4.topic_name.encode()
+        k6 = len(b5) + 1
+        l7 = e4.partitions
+        n = len(l7) + 1
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            r.append(write_string_length(n, "TopicName"))
-        r.append(b4)
-        l5 = e3.partitions
-        n = len(l5) + 1
+            r.append(write_string_length(k6, "TopicName"))
+        r.append(b5)
         if n < 128:
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if len(e6.replica_directory_id) != 16:
+        for e8 in l7:
+            if len(e8.replica_directory_id) != 16:
                 raise no_uuid("ReplicaDirectoryId")
-            if len(e6.voter_directory_id) != 16:
+            if len(e8.voter_directory_id) != 16:
                 raise no_uuid("VoterDirectoryId")
-            if e6.unknown_tagged_fields:
-                r.append(pack_iiiUUiqo(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset, e6.pre_vote) + write_tags(e6.unknown_tagged_fields))
+            if e8.unknown_tagged_fields:
+                r.append(pack_iiiUUiqo(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.replica_directory_id, e8.voter_directory_id, e8.last_offset_epoch, e8.last_offset, e8.pre_vote) + write_tags(e8.unknown_tagged_fields))
             else:
-                r.append(pack_iiiUUiqox(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset, e6.pre_vote))
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+                r.append(pack_iiiUUiqox(e8.partition_index, e8.replica_epoch, e8.replica_id, e8.replica_directory_id, e8.voter_directory_id, e8.last_offset_epoch, e8.last_offset, e8.pre_vote))
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -354,51 +354,51 @@ def _read_v1(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l5 = e4.partitions
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        i6 = 0
-        while i6 < len(l4):
-            i6 = _shapes_0.writers.last(l4, i6, r)
-            if i6 == len(l4): break
-            e5 = l4[i6]
-            i6 += 1
-            l7 = e5.state_batches
-            n = len(l7) + 1
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_0.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.state_batches
+            n = len(l8) + 1
             if n < 128:
-                r.append(pack_iiiqB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, n))
+                r.append(pack_iiiqB(e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, n))
             else:
-                r.append(pack_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset) + write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
+                r.append(pack_iiiq(e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset) + write_uvarint(n))
+            for e9 in l8:
+                if e9.unknown_tagged_fields:
+                    r.append(pack_qqbh(e9.first_offset, e9.last_offset, e9.delivery_state, e9.delivery_count) + write_tags(e9.unknown_tagged_fields))
                 else:
-                    r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_qqbhx(e9.first_offset, e9.last_offset, e9.delivery_state, e9.delivery_count))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_0.writers.meet((len(e5.state_batches),), len(l4) - i6)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            _shapes_0.writers.meet((len(e6.state_batches),), len(l5) - i7)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -411,51 +411,51 @@ def _write_v0(m):
 def _write_v1(m):
     r = []
     b1 = m.group_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    l3 = m.topics
+    n = len(l3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "GroupId"))
+        r.append(write_string_length(k2, "GroupId"))
     r.append(b1)
-    l2 = m.topics
-    n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e3 in l2:
-        if len(e3.topic_id) != 16:
+    for e4 in l3:
+        if len(e4.topic_id) != 16:
             raise no_uuid("TopicId")
-        l4 = e3.partitions
-        n = len(l4) + 1
+        l5 = e4.partitions
+        n = len(l5) + 1
         if n < 128:
-            r.append(pack_UB(e3.topic_id, n))
+            r.append(pack_UB(e4.topic_id, n))
         else:
-            r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        i6 = 0
-        while i6 < len(l4):
-            i6 = _shapes_1.writers.last(l4, i6, r)
-            if i6 == len(l4): break
-            e5 = l4[i6]
-            i6 += 1
-            l7 = e5.state_batches
-            n = len(l7) + 1
+            r.append(pack_U(e4.topic_id) + write_uvarint(n))
+        i7 = 0
+        while i7 < len(l5):
+            i7 = _shapes_1.writers.last(l5, i7, r)
+            if i7 == len(l5): break
+            e6 = l5[i7]
+            i7 += 1
+            l8 = e6.state_batches
+            n = len(l8) + 1
             if n < 128:
-                r.append(pack_iiiqiB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count, n))
+                r.append(pack_iiiqiB(e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, e6.delivery_complete_count, n))
             else:
-                r.append(pack_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count) + write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
+                r.append(pack_iiiqi(e6.partition, e6.state_epoch, e6.leader_epoch, e6.start_offset, e6.delivery_complete_count) + write_uvarint(n))
+            for e9 in l8:
+                if e9.unknown_tagged_fields:
+                    r.append(pack_qqbh(e9.first_offset, e9.last_offset, e9.delivery_state, e9.delivery_count) + write_tags(e9.unknown_tagged_fields))
                 else:
-                    r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
-            if e5.unknown_tagged_fields:
-                r.append(write_tags(e5.unknown_tagged_fields))
+                    r.append(pack_qqbhx(e9.first_offset, e9.last_offset, e9.delivery_state, e9.delivery_count))
+            if e6.unknown_tagged_fields:
+                r.append(write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(b"\0")
-            _shapes_1.writers.meet((len(e5.state_batches),), len(l4) - i6)
-        if e3.unknown_tagged_fields:
-            r.append(write_tags(e3.unknown_tagged_fields))
+            _shapes_1.writers.meet((len(e6.state_batches),), len(l5) - i7)
+        if e4.unknown_tagged_fields:
+            r.append(write_tags(e4.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:
@@ -465,7 +465,7 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_shapes_0 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), (("delivery_complete_count", -1),))
+_shapes_0 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), (("delivery_complete_count", -1, False),))
 _shapes_1 = Shapes(_PartitionData, (("partition", "i"), ("state_epoch", "i"), ("leader_epoch", "i"), ("start_offset", "q"), ("delivery_complete_count", "i"), ("state_batches", "[]", (_StateBatch, (("first_offset", "q"), ("last_offset", "q"), ("delivery_state", "b"), ("delivery_count", "h"),), ())),), ())
 _READ: dict[int, Callable[..., Any]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[WriteShareGroupStateRequest], bytes]] = {0: _write_v0, 1: _write_v1}

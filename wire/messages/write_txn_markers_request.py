@@ -295,20 +295,20 @@ def _write_v1(m):
             r.append(pack_qho(e2.producer_id, e2.producer_epoch, e2.transaction_result) + write_uvarint(n))
         for e4 in l3:
             b5 = e4.name.encode()
-            n = len(b5) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+            l7 = e4.partition_indexes
+            n = len(l7) + 1
+            if k6 < 128:
+                r.append(UVARINTS[k6])
             else:
-                r.append(write_string_length(n, "Name"))
+                r.append(write_string_length(k6, "Name"))
             r.append(b5)
-            l6 = e4.partition_indexes
-            n = len(l6) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
@@ -341,20 +341,20 @@ def _write_v2(m):
             r.append(pack_qho(e2.producer_id, e2.producer_epoch, e2.transaction_result) + write_uvarint(n))
         for e4 in l3:
             b5 = e4.name.encode()
-            n = len(b5) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+            l7 = e4.partition_indexes
+            n = len(l7) + 1
+            if k6 < 128:
+                r.append(UVARINTS[k6])
             else:
-                r.append(write_string_length(n, "Name"))
+                r.append(write_string_length(k6, "Name"))
             r.append(b5)
-            l6 = e4.partition_indexes
-            n = len(l6) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if l6:
-                r.append(pack_all_i[len(l6)](*l6))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

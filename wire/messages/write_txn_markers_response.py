@@ -13,7 +13,9 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    pack_flat,
     packed,
+    packers,
     read_tags,
     write_string_length,
     write_tags,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 iterate_ihB = packed("ihB").iter_unpack
+pack_all_ihx = packers("ihx")
 pack_ih = packed("ih").pack
 pack_ihx = packed("ihx").pack
 pack_q = packed("q").pack
@@ -242,23 +245,27 @@ def _write_v1(m):
             r.append(pack_q(e2.producer_id) + write_uvarint(n))
         for e4 in l3:
             b5 = e4.name.encode()
-            n = len(b5) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+            l7 = e4.partitions
+            n = len(l7) + 1
+            if k6 < 128:
+                r.append(UVARINTS[k6])
             else:
-                r.append(write_string_length(n, "Name"))
+                r.append(write_string_length(k6, "Name"))
             r.append(b5)
-            l6 = e4.partitions
-            n = len(l6) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e7.partition_index, e7.error_code))
+            f8 = _flat_0(l7) if len(l7) > 8 else ()
+            if f8:
+                r.append(pack_flat(pack_all_ihx, f8, 2))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_ih(e9.partition_index, e9.error_code) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e9.partition_index, e9.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
@@ -272,6 +279,15 @@ def _write_v1(m):
     else:
         r.append(b"\0")
     return b"".join(r)
+
+
+def _flat_0(l):
+    f = []
+    for e in l:
+        if e.unknown_tagged_fields: return ()
+        f.append(e.partition_index)
+        f.append(e.error_code)
+    return f
 
 
 _READ: dict[int, Callable[..., Any]] = {1: _read_v1, 2: _read_v1}

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -16,6 +15,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Ub = packed("Ub").pack
-pack_UbB = packed("UbB").pack
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
-pack_bbx = packed("bbx").pack
+pack_string_Bsbbx = string_packers("Bsbbx")
+pack_string_UbBsbB = string_packers("UbBsbB")
 unpack_UbB = packed("UbB").unpack_from
 unpack_after_string_bB = after_strings("bB")
 unpack_after_string_bbB = after_strings("bbB")
@@ -139,30 +138,20 @@ def _write_v0(m):
     if len(m.id) != 16:
         raise no_uuid("Id")
     b1 = m.resource_name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_UbB(m.id, m.resource_type, n))
+    k2 = len(b1) + 1
+    b3 = m.principal.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_UbBsbB[k2](m.id, m.resource_type, k2, b1, m.pattern_type, k4))
     else:
-        r.append(pack_Ub(m.id, m.resource_type) + write_string_length(n, "ResourceName"))
-    r.append(b1)
-    b2 = m.principal.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_bB(m.pattern_type, n))
-    else:
-        r.append(pack_b(m.pattern_type) + write_string_length(n, "Principal"))
-    r.append(b2)
-    b3 = m.host.encode()
-    n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Host"))
+        r.append(pack_Ub(m.id, m.resource_type) + write_string_length(k2, "ResourceName") + b1 + pack_b(m.pattern_type) + write_string_length(k4, "Principal"))
     r.append(b3)
-    if m.unknown_tagged_fields:
-        r.append(pack_bb(m.operation, m.permission_type) + write_tags(m.unknown_tagged_fields))
+    b5 = m.host.encode()
+    k6 = len(b5) + 1
+    if m.unknown_tagged_fields or k6 > 127:
+        r.append(write_string_length(k6, "Host") + b5 + pack_bb(m.operation, m.permission_type) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_bbx(m.operation, m.permission_type))
+        r.append(pack_string_Bsbbx[k6](k6, b5, m.operation, m.permission_type))
     return b"".join(r)
 
 

@@ -116,27 +116,28 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     if not (m.name is not None or m.unknown_tagged_fields):
         return b"\0"
-    a1 = 0
-    r = [b"\0"]
+    r = [b""]
+    t1 = 0
     if m.name is not None:
+        t1 += 1
         r2 = []
         b3 = m.name
         if b3 is None:
-            n = 0
+            k4 = 0
             b3 = b""
         else:
             b3 = b3.encode()
-            n = len(b3) + 1
-        if n < 128:
-            r2.append(UVARINTS[n])
+            k4 = len(b3) + 1
+        if k4 < 128:
+            r2.append(UVARINTS[k4])
         else:
-            r2.append(write_string_length(n, "Name"))
+            r2.append(write_string_length(k4, "Name"))
         r2.append(b3)
         r.append(write_tag(0, r2))
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, b"")
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = UVARINTS[t1]
     return b"".join(r)
 
 

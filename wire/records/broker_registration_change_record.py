@@ -9,19 +9,20 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
+    UUIDS_HEADS,
     WRITE_FAULTS,
     compact_count,
     inexpressible,
     merge_tags,
     misplaced_tag,
+    no_uuid,
     nullable_compact_count,
     packed,
     short_arrays,
     tag_count,
     tag_header,
     unpackers,
-    write_uuids_tag,
+    uuids_head,
     wrong_end,
     wrong_tag_size,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 pack_BBb = packed("BBb").pack
 pack_iq = packed("iq").pack
+pack_iqB = packed("iqB").pack
 pack_iqx = packed("iqx").pack
 unpack_all_U = unpackers("U")
 unpack_b = packed("b").unpack_from
@@ -334,14 +336,15 @@ def _write_v0(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    a1 = 1
-    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.fenced != 0:
+        t1 += 1
         r.append(pack_BBb(0, 1, m.fenced))
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iq(m.broker_id, m.broker_epoch))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqB(m.broker_id, m.broker_epoch, t1)
     return b"".join(r)
 
 
@@ -352,16 +355,18 @@ def _write_v1(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    a1 = 1
-    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.fenced != 0:
+        t1 += 1
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:
+        t1 += 1
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iq(m.broker_id, m.broker_epoch))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqB(m.broker_id, m.broker_epoch, t1)
     return b"".join(r)
 
 
@@ -370,38 +375,66 @@ def _write_v2(m):
         raise inexpressible("CordonedLogDirs")
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    a1 = 1
-    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.fenced != 0:
+        t1 += 1
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:
+        t1 += 1
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.log_dirs:
-        r.append(write_uuids_tag(2, m.log_dirs, "LogDirs"))
+        t1 += 1
+        l2 = m.log_dirs
+        n = len(l2)
+        r.append(b"\x02")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l2:
+            if len(u) != 16:
+                raise no_uuid("LogDirs")
+        r += l2
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iq(m.broker_id, m.broker_epoch))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqB(m.broker_id, m.broker_epoch, t1)
     return b"".join(r)
 
 
 def _write_v3(m):
     if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
         return pack_iqx(m.broker_id, m.broker_epoch)
-    a1 = 1
-    r = [pack_iq(m.broker_id, m.broker_epoch), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.fenced != 0:
+        t1 += 1
         r.append(pack_BBb(0, 1, m.fenced))
     if m.in_controlled_shutdown != 0:
+        t1 += 1
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.log_dirs:
-        r.append(write_uuids_tag(2, m.log_dirs, "LogDirs"))
+        t1 += 1
+        l2 = m.log_dirs
+        n = len(l2)
+        r.append(b"\x02")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l2:
+            if len(u) != 16:
+                raise no_uuid("LogDirs")
+        r += l2
     if m.cordoned_log_dirs is not None:
-        r.append(write_uuids_tag(3, m.cordoned_log_dirs, "CordonedLogDirs"))
+        t1 += 1
+        l3 = m.cordoned_log_dirs
+        n = len(l3)
+        r.append(b"\x03")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l3:
+            if len(u) != 16:
+                raise no_uuid("CordonedLogDirs")
+        r += l3
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iq(m.broker_id, m.broker_epoch))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iqB(m.broker_id, m.broker_epoch, t1)
     return b"".join(r)
 
 

@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_do = packed("do").pack
-pack_dox = packed("dox").pack
+pack_string_Bsdox = string_packers("Bsdox")
 unpack_after_string_doB = after_strings("doB")
 unpack_doB = packed("doB").unpack_from
 
@@ -168,39 +169,34 @@ def _write_v0(m):
         r.append(write_uvarint(n))
     for e2 in l1:
         b3 = e2.entity_type.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.entity_name
+        if b5 is None:
+            k6 = 0
+            b5 = b""
         else:
-            r.append(write_string_length(n, "EntityType"))
+            b5 = b5.encode()
+            k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
+        else:
+            r.append(write_string_length(k4, "EntityType"))
         r.append(b3)
-        b4 = e2.entity_name
-        if b4 is None:
-            n = 0
-            b4 = b""
+        if k6 < 128:
+            r.append(UVARINTS[k6])
         else:
-            b4 = b4.encode()
-            n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
-        else:
-            r.append(write_string_length(n, "EntityName"))
-        r.append(b4)
+            r.append(write_string_length(k6, "EntityName"))
+        r.append(b5)
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    b5 = m.key.encode()
-    n = len(b5) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    b7 = m.key.encode()
+    k8 = len(b7) + 1
+    if m.unknown_tagged_fields or k8 > 127:
+        r.append(write_string_length(k8, "Key") + b7 + pack_do(m.value, m.remove) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Key"))
-    r.append(b5)
-    if m.unknown_tagged_fields:
-        r.append(pack_do(m.value, m.remove) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_dox(m.value, m.remove))
+        r.append(pack_string_Bsdox[k8](k8, b7, m.value, m.remove))
     return b"".join(r)
 
 

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     nullable_compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
+pack_string_bBsB = string_packers("bBsB")
 unpack_bB = packed("bB").unpack_from
 
 
@@ -117,31 +118,26 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.resource_name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(pack_bB(m.resource_type, n))
+    k2 = len(b1) + 1
+    b3 = m.name.encode()
+    k4 = len(b3) + 1
+    if k4 < 128 and k2 < 128:
+        r.append(pack_string_bBsB[k2](m.resource_type, k2, b1, k4))
     else:
-        r.append(pack_b(m.resource_type) + write_string_length(n, "ResourceName"))
-    r.append(b1)
-    b2 = m.name.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Name"))
-    r.append(b2)
-    b3 = m.value
-    if b3 is None:
-        n = 0
-        b3 = b""
-    else:
-        b3 = b3.encode()
-        n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Value"))
+        r.append(pack_b(m.resource_type) + write_string_length(k2, "ResourceName") + b1 + write_string_length(k4, "Name"))
     r.append(b3)
+    b5 = m.value
+    if b5 is None:
+        k6 = 0
+        b5 = b""
+    else:
+        b5 = b5.encode()
+        k6 = len(b5) + 1
+    if k6 < 128:
+        r.append(UVARINTS[k6])
+    else:
+        r.append(write_string_length(k6, "Value"))
+    r.append(b5)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

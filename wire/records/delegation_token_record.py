@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_qqq = packed("qqq").pack
-pack_qqqB = packed("qqqB").pack
+pack_string_qqqBsx = string_packers("qqqBsx")
 unpack_qqqB = packed("qqqB").unpack_from
 
 
@@ -137,44 +138,39 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.owner.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    b3 = m.requester.encode()
+    k4 = len(b3) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "Owner"))
+        r.append(write_string_length(k2, "Owner"))
     r.append(b1)
-    b2 = m.requester.encode()
-    n = len(b2) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    l5 = m.renewers
+    n = len(l5) + 1
+    if k4 < 128:
+        r.append(UVARINTS[k4])
     else:
-        r.append(write_string_length(n, "Requester"))
-    r.append(b2)
-    l3 = m.renewers
-    n = len(l3) + 1
+        r.append(write_string_length(k4, "Requester"))
+    r.append(b3)
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e4 in l3:
-        b5 = e4.encode()
-        n = len(b5) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e6 in l5:
+        b7 = e6.encode()
+        k8 = len(b7) + 1
+        if k8 < 128:
+            r.append(UVARINTS[k8])
         else:
-            r.append(write_string_length(n, "Renewers"))
-        r.append(b5)
-    b6 = m.token_id.encode()
-    n = len(b6) + 1
-    if n < 128:
-        r.append(pack_qqqB(m.issue_timestamp, m.max_timestamp, m.expiration_timestamp, n))
+            r.append(write_string_length(k8, "Renewers"))
+        r.append(b7)
+    b9 = m.token_id.encode()
+    k10 = len(b9) + 1
+    if m.unknown_tagged_fields or k10 > 127:
+        r.append(pack_qqq(m.issue_timestamp, m.max_timestamp, m.expiration_timestamp) + write_string_length(k10, "TokenId") + b9 + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_qqq(m.issue_timestamp, m.max_timestamp, m.expiration_timestamp) + write_string_length(n, "TokenId"))
-    r.append(b6)
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+        r.append(pack_string_qqqBsx[k10](m.issue_timestamp, m.max_timestamp, m.expiration_timestamp, k10, b9))
     return b"".join(r)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
+    UUIDS_HEADS,
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
@@ -22,8 +23,8 @@ from mockraft.wire.primitives import (
     tag_count,
     tag_header,
     unpackers,
+    uuids_head,
     write_tag,
-    write_uuids_tag,
     write_uvarint,
     wrong_end,
     wrong_tag_size,
@@ -38,6 +39,7 @@ pack_BBb = packed("BBb").pack
 pack_BBi = packed("BBi").pack
 pack_all_i = packers("i")
 pack_iU = packed("iU").pack
+pack_iUB = packed("iUB").pack
 pack_iUx = packed("iUx").pack
 unpack_all_U = unpackers("U")
 unpack_all_i = unpackers("i")
@@ -582,9 +584,10 @@ def _write_v0(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    a1 = 1
-    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.isr is not None:
+        t1 += 1
         r2 = []
         l3 = m.isr
         if l3 is None:
@@ -600,8 +603,10 @@ def _write_v0(m):
             r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
+        t1 += 1
         r.append(pack_BBi(1, 4, m.leader))
     if m.replicas is not None:
+        t1 += 1
         r4 = []
         l5 = m.replicas
         if l5 is None:
@@ -617,6 +622,7 @@ def _write_v0(m):
             r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
+        t1 += 1
         r6 = []
         l7 = m.removing_replicas
         if l7 is None:
@@ -632,6 +638,7 @@ def _write_v0(m):
             r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
+        t1 += 1
         r8 = []
         l9 = m.adding_replicas
         if l9 is None:
@@ -647,11 +654,12 @@ def _write_v0(m):
             r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
+        t1 += 1
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iU(m.partition_id, m.topic_id))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iUB(m.partition_id, m.topic_id, t1)
     return b"".join(r)
 
 
@@ -664,9 +672,10 @@ def _write_v1(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.directories is not None or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    a1 = 1
-    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.isr is not None:
+        t1 += 1
         r2 = []
         l3 = m.isr
         if l3 is None:
@@ -682,8 +691,10 @@ def _write_v1(m):
             r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
+        t1 += 1
         r.append(pack_BBi(1, 4, m.leader))
     if m.replicas is not None:
+        t1 += 1
         r4 = []
         l5 = m.replicas
         if l5 is None:
@@ -699,6 +710,7 @@ def _write_v1(m):
             r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
+        t1 += 1
         r6 = []
         l7 = m.removing_replicas
         if l7 is None:
@@ -714,6 +726,7 @@ def _write_v1(m):
             r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
+        t1 += 1
         r8 = []
         l9 = m.adding_replicas
         if l9 is None:
@@ -729,13 +742,22 @@ def _write_v1(m):
             r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
+        t1 += 1
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
     if m.directories is not None:
-        r.append(write_uuids_tag(8, m.directories, "Directories"))
+        t1 += 1
+        l10 = m.directories
+        n = len(l10)
+        r.append(b"\x08")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l10:
+            if len(u) != 16:
+                raise no_uuid("Directories")
+        r += l10
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iU(m.partition_id, m.topic_id))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iUB(m.partition_id, m.topic_id, t1)
     return b"".join(r)
 
 
@@ -744,9 +766,10 @@ def _write_v2(m):
         raise no_uuid("TopicId")
     if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.eligible_leader_replicas is not None or m.last_known_elr is not None or m.directories is not None or m.unknown_tagged_fields):
         return pack_iUx(m.partition_id, m.topic_id)
-    a1 = 1
-    r = [pack_iU(m.partition_id, m.topic_id), b"\0"]
+    r = [b""]
+    t1 = 0
     if m.isr is not None:
+        t1 += 1
         r2 = []
         l3 = m.isr
         if l3 is None:
@@ -762,8 +785,10 @@ def _write_v2(m):
             r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
+        t1 += 1
         r.append(pack_BBi(1, 4, m.leader))
     if m.replicas is not None:
+        t1 += 1
         r4 = []
         l5 = m.replicas
         if l5 is None:
@@ -779,6 +804,7 @@ def _write_v2(m):
             r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
+        t1 += 1
         r6 = []
         l7 = m.removing_replicas
         if l7 is None:
@@ -794,6 +820,7 @@ def _write_v2(m):
             r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
+        t1 += 1
         r8 = []
         l9 = m.adding_replicas
         if l9 is None:
@@ -809,8 +836,10 @@ def _write_v2(m):
             r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
+        t1 += 1
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
     if m.eligible_leader_replicas is not None:
+        t1 += 1
         r10 = []
         l11 = m.eligible_leader_replicas
         if l11 is None:
@@ -826,6 +855,7 @@ def _write_v2(m):
             r10.append(pack_all_i[len(l11)](*l11))
         r.append(write_tag(6, r10))
     if m.last_known_elr is not None:
+        t1 += 1
         r12 = []
         l13 = m.last_known_elr
         if l13 is None:
@@ -841,11 +871,19 @@ def _write_v2(m):
             r12.append(pack_all_i[len(l13)](*l13))
         r.append(write_tag(7, r12))
     if m.directories is not None:
-        r.append(write_uuids_tag(8, m.directories, "Directories"))
+        t1 += 1
+        l14 = m.directories
+        n = len(l14)
+        r.append(b"\x08")
+        r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+        for u in l14:
+            if len(u) != 16:
+                raise no_uuid("Directories")
+        r += l14
     if m.unknown_tagged_fields:
-        merge_tags(r, a1, m.unknown_tagged_fields)
+        merge_tags(r, 0, m.unknown_tagged_fields, pack_iU(m.partition_id, m.topic_id))
     else:
-        r[a1] = UVARINTS[len(r) - a1 - 1]
+        r[0] = pack_iUB(m.partition_id, m.topic_id, t1)
     return b"".join(r)
 
 

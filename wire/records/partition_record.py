@@ -25,7 +25,6 @@ from mockraft.wire.primitives import (
     tag_header,
     unpackers,
     write_tag,
-    write_uuids,
     write_uvarint,
     wrong_end,
     wrong_tag_size,
@@ -504,15 +503,16 @@ def _write_v0(m):
     if l4:
         r.append(pack_all_i[len(l4)](*l4))
     if m.leader_recovery_state != 0 or m.unknown_tagged_fields:
-        r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch))
         a5 = len(r)
-        r.append(b"\0")
+        r.append(b"")
+        t6 = 0
         if m.leader_recovery_state != 0:
+            t6 += 1
             r.append(pack_BBb(0, 1, m.leader_recovery_state))
         if m.unknown_tagged_fields:
-            merge_tags(r, a5, m.unknown_tagged_fields)
+            merge_tags(r, a5, m.unknown_tagged_fields, pack_iii(m.leader, m.leader_epoch, m.partition_epoch))
         else:
-            r[a5] = UVARINTS[len(r) - a5 - 1]
+            r[a5] = pack_iiiB(m.leader, m.leader_epoch, m.partition_epoch, t6)
     else:
         r.append(pack_iiix(m.leader, m.leader_epoch, m.partition_epoch))
     return b"".join(r)
@@ -564,16 +564,21 @@ def _write_v1(m):
         r.append(pack_iiiB(m.leader, m.leader_epoch, m.partition_epoch, n))
     else:
         r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch) + write_uvarint(n))
-    r.append(write_uuids(l5, "Directories"))
+    for u in l5:
+        if len(u) != 16:
+            raise no_uuid("Directories")
+    r += l5
     if m.leader_recovery_state != 0 or m.unknown_tagged_fields:
         a6 = len(r)
-        r.append(b"\0")
+        r.append(b"")
+        t7 = 0
         if m.leader_recovery_state != 0:
+            t7 += 1
             r.append(pack_BBb(0, 1, m.leader_recovery_state))
         if m.unknown_tagged_fields:
-            merge_tags(r, a6, m.unknown_tagged_fields)
+            merge_tags(r, a6, m.unknown_tagged_fields, b"")
         else:
-            r[a6] = UVARINTS[len(r) - a6 - 1]
+            r[a6] = UVARINTS[t7]
     else:
         r.append(b"\0")
     return b"".join(r)
@@ -621,46 +626,53 @@ def _write_v2(m):
         r.append(pack_iiiB(m.leader, m.leader_epoch, m.partition_epoch, n))
     else:
         r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch) + write_uvarint(n))
-    r.append(write_uuids(l5, "Directories"))
+    for u in l5:
+        if len(u) != 16:
+            raise no_uuid("Directories")
+    r += l5
     if m.leader_recovery_state != 0 or m.eligible_leader_replicas is not None or m.last_known_elr is not None or m.unknown_tagged_fields:
         a6 = len(r)
-        r.append(b"\0")
+        r.append(b"")
+        t7 = 0
         if m.leader_recovery_state != 0:
+            t7 += 1
             r.append(pack_BBb(0, 1, m.leader_recovery_state))
         if m.eligible_leader_replicas is not None:
-            r7 = []
-            l8 = m.eligible_leader_replicas
-            if l8 is None:
+            t7 += 1
+            r8 = []
+            l9 = m.eligible_leader_replicas
+            if l9 is None:
                 n = 0
-                l8 = ()
+                l9 = ()
             else:
-                n = len(l8) + 1
+                n = len(l9) + 1
             if n < 128:
-                r7.append(UVARINTS[n])
+                r8.append(UVARINTS[n])
             else:
-                r7.append(write_uvarint(n))
-            if l8:
-                r7.append(pack_all_i[len(l8)](*l8))
-            r.append(write_tag(1, r7))
+                r8.append(write_uvarint(n))
+            if l9:
+                r8.append(pack_all_i[len(l9)](*l9))
+            r.append(write_tag(1, r8))
         if m.last_known_elr is not None:
-            r9 = []
-            l10 = m.last_known_elr
-            if l10 is None:
+            t7 += 1
+            r10 = []
+            l11 = m.last_known_elr
+            if l11 is None:
                 n = 0
-                l10 = ()
+                l11 = ()
             else:
-                n = len(l10) + 1
+                n = len(l11) + 1
             if n < 128:
-                r9.append(UVARINTS[n])
+                r10.append(UVARINTS[n])
             else:
-                r9.append(write_uvarint(n))
-            if l10:
-                r9.append(pack_all_i[len(l10)](*l10))
-            r.append(write_tag(2, r9))
+                r10.append(write_uvarint(n))
+            if l11:
+                r10.append(pack_all_i[len(l11)](*l11))
+            r.append(write_tag(2, r10))
         if m.unknown_tagged_fields:
-            merge_tags(r, a6, m.unknown_tagged_fields)
+            merge_tags(r, a6, m.unknown_tagged_fields, b"")
         else:
-            r[a6] = UVARINTS[len(r) - a6 - 1]
+            r[a6] = UVARINTS[t7]
     else:
         r.append(b"\0")
     return b"".join(r)

@@ -9,7 +9,6 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -20,6 +19,7 @@ from mockraft.wire.primitives import (
     packed,
     packers,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -37,8 +37,8 @@ pack_i = packed("i").pack
 pack_iiiU = packed("iiiU").pack
 pack_iiiUx = packed("iiiUx").pack
 pack_iiiq = packed("iiiq").pack
-pack_iiiqB = packed("iiiqB").pack
 pack_ix = packed("ix").pack
+pack_string_BsiiiqB = string_packers("BsiiiqB")
 unpack_after_string_iiiqB = after_strings("iiiqB")
 unpack_iB = packed("iB").unpack_from
 unpack_iiiUB = packed("iiiUB").unpack_from
@@ -197,31 +197,26 @@ def _write_v0(m):
     if m.voted_directory_id != ZERO_UUID:
         raise inexpressible("VotedDirectoryId")
     b1 = m.cluster_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "ClusterId"))
-    r.append(b1)
-    l2 = m.current_voters
-    if l2 is None:
+    k2 = len(b1) + 1
+    l3 = m.current_voters
+    if l3 is None:
         n = 0
-        l2 = ()
+        l3 = ()
     else:
-        n = len(l2) + 1
-    if n < 128:
-        r.append(pack_iiiqB(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n))
+        n = len(l3) + 1
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsiiiqB[k2](k2, b1, m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n))
     else:
-        r.append(pack_iiiq(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset) + write_uvarint(n))
-    f3 = [e.voter_id for e in l2 if not e.unknown_tagged_fields]
-    if len(f3) == len(l2):
-        r.append(pack_all_ix[len(f3)](*f3))
+        r.append(write_string_length(k2, "ClusterId") + b1 + pack_iiiq(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset) + write_uvarint(n))
+    f4 = [e.voter_id for e in l3 if not e.unknown_tagged_fields]
+    if len(f4) == len(l3):
+        r.append(pack_all_ix[len(f4)](*f4))
     else:
-        for e4 in l2:
-            if e4.unknown_tagged_fields:
-                r.append(pack_i(e4.voter_id) + write_tags(e4.unknown_tagged_fields))
+        for e5 in l3:
+            if e5.unknown_tagged_fields:
+                r.append(pack_i(e5.voter_id) + write_tags(e5.unknown_tagged_fields))
             else:
-                r.append(pack_ix(e4.voter_id))
+                r.append(pack_ix(e5.voter_id))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     UNSET,
+    UUIDS_HEADS,
     UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
@@ -24,12 +25,13 @@ from mockraft.wire.primitives import (
     packed,
     read_tags,
     short_arrays,
+    string_packers,
     tag_count,
     tag_header,
     unpackers,
+    uuids_head,
     write_string_length,
     write_tags,
-    write_uuids_tag,
     write_uvarint,
     wrong_end,
     wrong_tag_size,
@@ -41,17 +43,17 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_Hh = packed("Hh").pack
-pack_Hhx = packed("Hhx").pack
 pack_hh = packed("hh").pack
-pack_hhx = packed("hhx").pack
 pack_iUq = packed("iUq").pack
 pack_iUqB = packed("iUqB").pack
 pack_ioUq = packed("ioUq").pack
 pack_ioUqB = packed("ioUqB").pack
 pack_o = packed("o").pack
 pack_oo = packed("oo").pack
-pack_oox = packed("oox").pack
-pack_ox = packed("ox").pack
+pack_string_BsHhx = string_packers("BsHhx")
+pack_string_Bshhx = string_packers("Bshhx")
+pack_string_Bsoox = string_packers("Bsoox")
+pack_string_Bsox = string_packers("Bsox")
 unpack_HhB = packed("HhB").unpack_from
 unpack_after_string_HhB = after_strings("HhB")
 unpack_after_string_hhB = after_strings("hhB")
@@ -733,57 +735,42 @@ def _write_v0(m):
         r.append(pack_iUq(m.broker_id, m.incarnation_id, m.broker_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
-    b8 = m.rack
-    if b8 is None:
-        n = 0
-        b8 = b""
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
+    b11 = m.rack
+    if b11 is None:
+        k12 = 0
+        b11 = b""
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b11 = b11.encode()
+        k12 = len(b11) + 1
+    if m.unknown_tagged_fields or k12 > 127:
+        r.append(write_string_length(k12, "Rack") + b11 + pack_o(m.fenced) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b8)
-    if m.unknown_tagged_fields:
-        r.append(pack_o(m.fenced) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ox(m.fenced))
+        r.append(pack_string_Bsox[k12](k12, b11, m.fenced))
     return b"".join(r)
 
 
@@ -805,57 +792,42 @@ def _write_v1(m):
         r.append(pack_iUq(m.broker_id, m.incarnation_id, m.broker_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
-    b8 = m.rack
-    if b8 is None:
-        n = 0
-        b8 = b""
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
+    b11 = m.rack
+    if b11 is None:
+        k12 = 0
+        b11 = b""
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b11 = b11.encode()
+        k12 = len(b11) + 1
+    if m.unknown_tagged_fields or k12 > 127:
+        r.append(write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b8)
-    if m.unknown_tagged_fields:
-        r.append(pack_oo(m.fenced, m.in_controlled_shutdown) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
+        r.append(pack_string_Bsoox[k12](k12, b11, m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 
@@ -875,57 +847,42 @@ def _write_v2(m):
         r.append(pack_ioUq(m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
-    b8 = m.rack
-    if b8 is None:
-        n = 0
-        b8 = b""
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
+    b11 = m.rack
+    if b11 is None:
+        k12 = 0
+        b11 = b""
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+        b11 = b11.encode()
+        k12 = len(b11) + 1
+    if m.unknown_tagged_fields or k12 > 127:
+        r.append(write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b8)
-    if m.unknown_tagged_fields:
-        r.append(pack_oo(m.fenced, m.in_controlled_shutdown) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
+        r.append(pack_string_Bsoox[k12](k12, b11, m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 
@@ -943,65 +900,58 @@ def _write_v3(m):
         r.append(pack_ioUq(m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
-    b8 = m.rack
-    if b8 is None:
-        n = 0
-        b8 = b""
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
+    b11 = m.rack
+    if b11 is None:
+        k12 = 0
+        b11 = b""
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b8)
-    if m.log_dirs or m.unknown_tagged_fields:
-        r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
-        a9 = len(r)
-        r.append(b"\0")
+        b11 = b11.encode()
+        k12 = len(b11) + 1
+    if m.log_dirs or m.unknown_tagged_fields or k12 > 127:
+        a13 = len(r)
+        r.append(b"")
+        t14 = 0
         if m.log_dirs:
-            r.append(write_uuids_tag(0, m.log_dirs, "LogDirs"))
+            t14 += 1
+            l15 = m.log_dirs
+            n = len(l15)
+            r.append(b"\x00")
+            r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+            for u in l15:
+                if len(u) != 16:
+                    raise no_uuid("LogDirs")
+            r += l15
         if m.unknown_tagged_fields:
-            merge_tags(r, a9, m.unknown_tagged_fields)
+            merge_tags(r, a13, m.unknown_tagged_fields, write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown))
         else:
-            r[a9] = UVARINTS[len(r) - a9 - 1]
+            r[a13] = write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown) + UVARINTS[t14]
     else:
-        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
+        r.append(pack_string_Bsoox[k12](k12, b11, m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 
@@ -1017,67 +967,68 @@ def _write_v4(m):
         r.append(pack_ioUq(m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch) + write_uvarint(n))
     for e2 in l1:
         b3 = e2.name.encode()
-        n = len(b3) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        k4 = len(b3) + 1
+        b5 = e2.host.encode()
+        k6 = len(b5) + 1
+        if k4 < 128:
+            r.append(UVARINTS[k4])
         else:
-            r.append(write_string_length(n, "Name"))
+            r.append(write_string_length(k4, "Name"))
         r.append(b3)
-        b4 = e2.host.encode()
-        n = len(b4) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+        if e2.unknown_tagged_fields or k6 > 127:
+            r.append(write_string_length(k6, "Host") + b5 + pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Host"))
-        r.append(b4)
-        if e2.unknown_tagged_fields:
-            r.append(pack_Hh(e2.port, e2.security_protocol) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_Hhx(e2.port, e2.security_protocol))
-    l5 = m.features
-    n = len(l5) + 1
+            r.append(pack_string_BsHhx[k6](k6, b5, e2.port, e2.security_protocol))
+    l7 = m.features
+    n = len(l7) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e6 in l5:
-        b7 = e6.name.encode()
-        n = len(b7) + 1
-        if n < 128:
-            r.append(UVARINTS[n])
+    for e8 in l7:
+        b9 = e8.name.encode()
+        k10 = len(b9) + 1
+        if e8.unknown_tagged_fields or k10 > 127:
+            r.append(write_string_length(k10, "Name") + b9 + pack_hh(e8.min_supported_version, e8.max_supported_version) + write_tags(e8.unknown_tagged_fields))
         else:
-            r.append(write_string_length(n, "Name"))
-        r.append(b7)
-        if e6.unknown_tagged_fields:
-            r.append(pack_hh(e6.min_supported_version, e6.max_supported_version) + write_tags(e6.unknown_tagged_fields))
-        else:
-            r.append(pack_hhx(e6.min_supported_version, e6.max_supported_version))
-    b8 = m.rack
-    if b8 is None:
-        n = 0
-        b8 = b""
+            r.append(pack_string_Bshhx[k10](k10, b9, e8.min_supported_version, e8.max_supported_version))
+    b11 = m.rack
+    if b11 is None:
+        k12 = 0
+        b11 = b""
     else:
-        b8 = b8.encode()
-        n = len(b8) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Rack"))
-    r.append(b8)
-    if m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields:
-        r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
-        a9 = len(r)
-        r.append(b"\0")
+        b11 = b11.encode()
+        k12 = len(b11) + 1
+    if m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields or k12 > 127:
+        a13 = len(r)
+        r.append(b"")
+        t14 = 0
         if m.log_dirs:
-            r.append(write_uuids_tag(0, m.log_dirs, "LogDirs"))
+            t14 += 1
+            l15 = m.log_dirs
+            n = len(l15)
+            r.append(b"\x00")
+            r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+            for u in l15:
+                if len(u) != 16:
+                    raise no_uuid("LogDirs")
+            r += l15
         if m.cordoned_log_dirs is not None:
-            r.append(write_uuids_tag(1, m.cordoned_log_dirs, "CordonedLogDirs"))
+            t14 += 1
+            l16 = m.cordoned_log_dirs
+            n = len(l16)
+            r.append(b"\x01")
+            r.append(UUIDS_HEADS[n] if n < 8 else uuids_head(n))
+            for u in l16:
+                if len(u) != 16:
+                    raise no_uuid("CordonedLogDirs")
+            r += l16
         if m.unknown_tagged_fields:
-            merge_tags(r, a9, m.unknown_tagged_fields)
+            merge_tags(r, a13, m.unknown_tagged_fields, write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown))
         else:
-            r[a9] = UVARINTS[len(r) - a9 - 1]
+            r[a13] = write_string_length(k12, "Rack") + b11 + pack_oo(m.fenced, m.in_controlled_shutdown) + UVARINTS[t14]
     else:
-        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
+        r.append(pack_string_Bsoox[k12](k12, b11, m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 

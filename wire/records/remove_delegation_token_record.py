@@ -92,11 +92,11 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.token_id.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    if k2 < 128:
+        r.append(UVARINTS[k2])
     else:
-        r.append(write_string_length(n, "TokenId"))
+        r.append(write_string_length(k2, "TokenId"))
     r.append(b1)
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))

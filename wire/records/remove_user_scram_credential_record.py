@@ -8,12 +8,12 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     after_strings,
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_b = packed("b").pack
-pack_bx = packed("bx").pack
+pack_string_Bsbx = string_packers("Bsbx")
 unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 
@@ -102,16 +102,11 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    k2 = len(b1) + 1
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "Name") + b1 + pack_b(m.mechanism) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(write_string_length(n, "Name"))
-    r.append(b1)
-    if m.unknown_tagged_fields:
-        r.append(pack_b(m.mechanism) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_bx(m.mechanism))
+        r.append(pack_string_Bsbx[k2](k2, b1, m.mechanism))
     return b"".join(r)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.wire.message import Message, Struct, accelerate, decoded, unreadable, unwritable
 from mockraft.wire.primitives import (
     READ_FAULTS,
-    UVARINTS,
     WRITE_FAULTS,
     ZERO_UUID,
     after_strings,
@@ -16,6 +15,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     wrong_end,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_U = packed("U").pack
-pack_Ux = packed("Ux").pack
+pack_string_BsUx = string_packers("BsUx")
 unpack_UB = packed("UB").unpack_from
 unpack_after_string_UB = after_strings("UB")
 
@@ -104,18 +104,13 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Name"))
-    r.append(b1)
+    k2 = len(b1) + 1
     if len(m.topic_id) != 16:
         raise no_uuid("TopicId")
-    if m.unknown_tagged_fields:
-        r.append(pack_U(m.topic_id) + write_tags(m.unknown_tagged_fields))
+    if m.unknown_tagged_fields or k2 > 127:
+        r.append(write_string_length(k2, "Name") + b1 + pack_U(m.topic_id) + write_tags(m.unknown_tagged_fields))
     else:
-        r.append(pack_Ux(m.topic_id))
+        r.append(pack_string_BsUx[k2](k2, b1, m.topic_id))
     return b"".join(r)
 
 

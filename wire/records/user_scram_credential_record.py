@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+pack_BB = packed("BB").pack
 pack_b = packed("b").pack
-pack_bB = packed("bB").pack
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
+pack_string_BsbB = string_packers("BsbB")
 unpack_after_string_bB = after_strings("bB")
 unpack_bB = packed("bB").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -140,33 +142,32 @@ def _read_v0(d, o, s, w):
 def _write_v0(m):
     r = []
     b1 = m.name.encode()
-    n = len(b1) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
-    else:
-        r.append(write_string_length(n, "Name"))
-    r.append(b1)
-    b2 = m.salt
-    n = len(b2) + 1
-    if n < 128:
-        r.append(pack_bB(m.mechanism, n))
-    else:
-        r.append(pack_b(m.mechanism) + write_uvarint(n))
-    r.append(b2)
-    b3 = m.stored_key
+    k2 = len(b1) + 1
+    b3 = m.salt
     n = len(b3) + 1
-    if n < 128:
-        r.append(UVARINTS[n])
+    if n < 128 and k2 < 128:
+        r.append(pack_string_BsbB[k2](k2, b1, m.mechanism, n))
     else:
-        r.append(write_uvarint(n))
+        r.append(write_string_length(k2, "Name") + b1 + pack_b(m.mechanism) + write_uvarint(n))
     r.append(b3)
-    b4 = m.server_key
+    b4 = m.stored_key
     n = len(b4) + 1
     if n < 128:
         r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
     else:
         r.append(write_uvarint(n))
     r.append(b4)
+    b5 = m.server_key
+    n = len(b5) + 1
+    if n < 128:
+        r.append(UVARINTS[n])
+    elif n < 16384:
+        r.append(pack_BB(n & 127 | 128, n >> 7))
+    else:
+        r.append(write_uvarint(n))
+    r.append(b5)
     if m.unknown_tagged_fields:
         r.append(pack_i(m.iterations) + write_tags(m.unknown_tagged_fields))
     else:

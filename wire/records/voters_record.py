@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     no_uuid,
     packed,
     read_tags,
+    string_packers,
     write_string_length,
     write_tags,
     write_uvarint,
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 pack_H = packed("H").pack
-pack_Hx = packed("Hx").pack
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
 pack_hhx = packed("hhx").pack
 pack_iU = packed("iU").pack
 pack_iUB = packed("iUB").pack
+pack_string_BsHx = string_packers("BsHx")
 unpack_HB = packed("HB").unpack_from
 unpack_after_string_HB = after_strings("HB")
 unpack_hB = packed("hB").unpack_from
@@ -246,28 +247,23 @@ def _write_v0(m):
             r.append(pack_iU(e2.voter_id, e2.voter_directory_id) + write_uvarint(n))
         for e4 in l3:
             b5 = e4.name.encode()
-            n = len(b5) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            k6 = len(b5) + 1
+            b7 = e4.host.encode()
+            k8 = len(b7) + 1
+            if k6 < 128:
+                r.append(UVARINTS[k6])
             else:
-                r.append(write_string_length(n, "Name"))
+                r.append(write_string_length(k6, "Name"))
             r.append(b5)
-            b6 = e4.host.encode()
-            n = len(b6) + 1
-            if n < 128:
-                r.append(UVARINTS[n])
+            if e4.unknown_tagged_fields or k8 > 127:
+                r.append(write_string_length(k8, "Host") + b7 + pack_H(e4.port) + write_tags(e4.unknown_tagged_fields))
             else:
-                r.append(write_string_length(n, "Host"))
-            r.append(b6)
-            if e4.unknown_tagged_fields:
-                r.append(pack_H(e4.port) + write_tags(e4.unknown_tagged_fields))
-            else:
-                r.append(pack_Hx(e4.port))
-        e7 = e2.k_raft_version_feature
-        if e7.unknown_tagged_fields:
-            r.append(pack_hh(e7.min_supported_version, e7.max_supported_version) + write_tags(e7.unknown_tagged_fields))
+                r.append(pack_string_BsHx[k8](k8, b7, e4.port))
+        e9 = e2.k_raft_version_feature
+        if e9.unknown_tagged_fields:
+            r.append(pack_hh(e9.min_supported_version, e9.max_supported_version) + write_tags(e9.unknown_tagged_fields))
         else:
-            r.append(pack_hhx(e7.min_supported_version, e7.max_supported_version))
+            r.append(pack_hhx(e9.min_supported_version, e9.max_supported_version))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
