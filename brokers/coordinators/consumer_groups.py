@@ -62,7 +62,8 @@ class Group:
         self._subscribed: set[str] | None = None
         self._limits = limits
         self._changed = changed
-        self._pending: dict[str, int] = {}  # The ends of their sessions.
+        self._pending: dict[str, int] = {}  # The ends of their sessions, none before `_pending_end_ms`.
+        self._pending_end_ms = NEVER_MS
         self._to_sync: set[str] = set()
         # Of the join phase, and of the syncs after it.
         self._deadline_ms = NEVER_MS
@@ -103,7 +104,8 @@ class Group:
         self._check(joining)
         if len(self._pending) >= PENDING_MAX:
             raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-        self._pending[joining.member_id] = now_ms + joining.session_timeout_ms
+        self._pending[joining.member_id] = end_ms = now_ms + joining.session_timeout_ms
+        self._pending_end_ms = min(self._pending_end_ms, end_ms)
 
     def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
         """Join, or update the member; the result is the next generation, once all members have joined."""
@@ -210,8 +212,9 @@ class Group:
         """End the phases and the sessions that are over."""
         if now_ms >= self._deadline_ms:
             self._end_phase(now_ms)
-        for pending_id in [each for each, expiry_ms in self._pending.items() if now_ms >= expiry_ms]:
-            del self._pending[pending_id]
+        if now_ms >= self._pending_end_ms:
+            self._pending = {each: end_ms for each, end_ms in self._pending.items() if now_ms < end_ms}
+            self._pending_end_ms = min(self._pending.values(), default=NEVER_MS)
             self._complete_if_all_joined(now_ms)
         for member_id, member in list(self.members.items()):
             if now_ms >= member.expiry_ms and not member.waits and member_id in self.members:
@@ -221,7 +224,7 @@ class Group:
     def next_tick_ms(self) -> int:
         """Return the time of the next `tick`."""
         expiries = (each.expiry_ms for each in self.members.values() if not each.waits)
-        return min(self._deadline_ms, *expiries, *self._pending.values(), NEVER_MS)
+        return min(self._deadline_ms, self._pending_end_ms, *expiries)
 
     # Internals.
 
