@@ -38,6 +38,9 @@ SETTINGS = {
 """Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 
 
+DAEMON = "mockraft.spark_replay.spark.worker_daemon"
+
+
 class JavaMissingError(RuntimeError):
     """Raised if there is no Java for Spark."""
 
@@ -59,6 +62,7 @@ def start_session(
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         # the JVM only moves bytes: its second compiler takes more time than its code saves
         conf["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+        conf["spark.python.daemon.module"] = DAEMON
         # Spark's default of 200 costs a small capture more than the work itself
         conf["spark.sql.shuffle.partitions"] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
