@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -12,6 +13,18 @@ def test_the_session_counts_in_utc_and_on_two_cores(spark: Any) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.defaultParallelism == 2
     assert spark.range(10, numPartitions=2).count() == 10
+
+
+def test_workers_are_forked_from_a_process_that_has_imported_mockraft(spark: Any) -> None:
+    def main_module(batches: Any) -> Any:
+        import sys
+
+        for batch in batches:
+            names = [sys.modules["__main__"].__spec__.name] * batch.num_rows
+            yield pa.RecordBatch.from_pydict({"name": names})
+
+    (row,) = spark.range(1).mapInArrow(main_module, "name string").collect()
+    assert row.name == "mockraft.spark_replay.spark.worker_daemon"
 
 
 @pytest.mark.parametrize(
