@@ -347,6 +347,7 @@ class PureReceiver:
                 try:
                     if type(connection) is not TcpConnection or not events == EPOLLIN == transport.events:
                         compared = None
+                        self._send(responses)
                         transport.ready(events)
                         continue
                     try:

@@ -13,6 +13,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+enum { SENT_TOGETHER = 32 }; /* see `mockraft.server.epoll_server` */
+
+typedef struct {
+    PyObject *transport, *connection, *response;
+    int fd;
+} Answer;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -24,6 +31,8 @@ typedef struct {
     PyObject *short_way; /* in a turn of it; NULL for none */
     bool is_looked_for;  /* the short way */
     bool is_held;        /* the listener may hold back effects */
+    Answer answers[SENT_TOGETHER]; /* not sent yet; none outside of a call */
+    int answer_count;
 } Receiver;
 
 enum { ACTIVE_AT, CONNECTION_ID, WRITING_PAUSED, EVENTS, PROTOCOL, RECEIVER_SLOTS };
@@ -100,10 +109,42 @@ static bool send_response(Receiver *self, PyObject *transport, PyObject *connect
     return is_done(done);
 }
 
-/* Leave received bytes to the listener; false with an exception set. */
+/* Have the transport end because of the exception that is set; false with one that is none of the protocol's. */
+static bool crash(Receiver *self, PyObject *transport)
+{
+    PyObject *type, *error, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback != NULL) PyException_SetTraceback(error, traceback);
+    bool is_crashed = end_short_way(self) && is_done(PyObject_CallMethodOneArg(transport, crash_name, error));
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return is_crashed;
+}
+
+/* Send the responses that wait for each other; false with an exception set. */
+static bool send_answers(Receiver *self)
+{
+    bool is_sent = true;
+    for (int i = 0; i < self->answer_count; i++) {
+        Answer *answer = &self->answers[i];
+        if (is_sent)
+            is_sent = send_response(self, answer->transport, answer->connection, answer->fd, answer->response) ||
+                      crash(self, answer->transport);
+        Py_DECREF(answer->transport);
+        Py_DECREF(answer->connection);
+        Py_DECREF(answer->response);
+    }
+    self->answer_count = 0;
+    return is_sent;
+}
+
+/* Leave received bytes to the listener, which may take long; false with an exception set. */
 static bool step(Receiver *self, PyObject *connection, Py_ssize_t size, long long now_us)
 {
-    if (!end_short_way(self)) return false;
+    if (!send_answers(self) || !end_short_way(self)) return false;
     PyObject *data = PyBytes_FromStringAndSize(self->buffer, size);
     PyObject *now = data ? PyLong_FromLongLong(now_us) : NULL, *done = NULL;
     self->is_held = true;
@@ -134,25 +175,9 @@ static bool receive(Receiver *self, PyObject *transport, PyObject *connection, i
     if (self->short_way != NULL)
         response = short_way_answer(self->short_way, connection_id, self->buffer, size, now_us);
     if (response == NULL) return !PyErr_Occurred() && step(self, connection, size, now_us);
-    bool is_sent = (short_way_lasts(self->short_way) || end_short_way(self)) &&
-                   send_response(self, transport, connection, fd, response);
-    Py_DECREF(response);
-    return is_sent;
-}
-
-/* Have the transport end because of the exception that is set; false with one that is none of the protocol's. */
-static bool crash(Receiver *self, PyObject *transport)
-{
-    PyObject *type, *error, *traceback;
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
-    if (traceback != NULL) PyException_SetTraceback(error, traceback);
-    bool is_crashed = end_short_way(self) && is_done(PyObject_CallMethodOneArg(transport, crash_name, error));
-    Py_XDECREF(type);
-    Py_XDECREF(error);
-    Py_XDECREF(traceback);
-    return is_crashed;
+    self->answers[self->answer_count++] = (Answer){Py_NewRef(transport), Py_NewRef(connection), response, fd};
+    return (short_way_lasts(self->short_way) || end_short_way(self)) &&
+           (self->answer_count < SENT_TOGETHER || send_answers(self));
 }
 
 /* Serve one socket; false with an exception set. */
@@ -171,7 +196,8 @@ static bool serve(Receiver *self, const struct epoll_event *event, PyObject *act
         is_served = receive(self, transport, protocol, fd, active_at);
     } else {
         PyObject *events = PyLong_FromUnsignedLong(event->events);
-        is_served = events && end_short_way(self) && is_done(PyObject_CallMethodOneArg(transport, ready_name, events));
+        is_served = events && send_answers(self) && end_short_way(self) &&
+                    is_done(PyObject_CallMethodOneArg(transport, ready_name, events));
         Py_XDECREF(events);
     }
     if (!is_served) is_served = crash(self, transport);
@@ -204,13 +230,14 @@ static PyObject *receiver_call(PyObject *callable, PyObject *const *args, size_t
         int found = epoll_wait(self->epoll_fd, self->events, self->room, 0);
         if (found <= 0) break;
         for (int i = 0; is_served && i < found; i++) is_served = serve(self, &self->events[i], active_at);
+        if (is_served) is_served = send_answers(self);
         if (is_served && self->is_held) is_served = end_turn(self);
     } while (is_served && monotonic_ns() < until_ns);
     Py_DECREF(active_at);
     if (is_served && end_short_way(self)) Py_RETURN_NONE;
     PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
-    if (!end_short_way(self)) PyErr_Clear();
+    if (!send_answers(self) || !end_short_way(self)) PyErr_Clear();
     PyErr_Restore(type, error, traceback);
     return NULL;
 }
