@@ -18,7 +18,6 @@ import time
 import traceback
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
 
 PENDING_BYTES_MAX = 1 << 20
 """Size of the lines that wait to be written; each counts with `LINE_OVERHEAD_BYTES`."""
@@ -29,30 +28,6 @@ PAUSE_S = 0.01
 """Time in which the thread lets lines collect after a write: each time it runs, the event loop waits for it."""
 CLOSE_TIMEOUT_S = 0.5
 """Time for the last lines when the process ends: a log that nobody reads does not keep it."""
-
-
-class LineRecord(logging.LogRecord):
-    """A record without what no line has: where and in which thread it was logged takes most of a record's time."""
-
-    def __init__(
-        self,
-        name: str,
-        level: int,
-        _path: str,
-        _line: int,
-        msg: object,
-        args: Any,
-        exc_info: Any,
-        _function: str | None = None,
-        sinfo: str | None = None,
-    ) -> None:
-        if args and len(args) == 1 and isinstance(args[0], dict) and args[0]:
-            (args,) = args  # as in LogRecord
-        self.name, self.msg, self.args, self.exc_info = name, msg, args, exc_info
-        self.levelno, self.levelname = level, logging.getLevelName(level)
-        self.exc_text, self.stack_info = None, sinfo
-        self.created = now = time.time()
-        self.msecs = now % 1 * 1000 // 1
 
 
 class JsonFormatter(logging.Formatter):
@@ -184,8 +159,9 @@ def configure(level: str, as_json: bool) -> None:
     except io.UnsupportedOperation:
         handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else LineFormatter())
-    logging.setLogRecordFactory(LineRecord)
-    logging._srcfile = None  # which would be looked for
+    # What no line has is not looked up for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

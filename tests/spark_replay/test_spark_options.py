@@ -160,7 +160,7 @@ def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
     assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
     assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte
     assert "0.12 of it" in shuffle
-    assert "5.0 s on two cores, 9.0 s on one, 1.80 times as much; 100 sessions: 25 s" in replay
+    assert "5.0 s on two cores, 9.0 s on one, 1.80 times as much" in replay
 
 
 def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
