@@ -20,7 +20,7 @@ REQUEST_BYTES_MAX = 1 << 16
 
 
 def main() -> None:
-    """Fork until the socket ends."""
+    """Fork a controller per request, until the socket closes."""
     gc.disable()
     _import_serve()
     gc.freeze()  # a collection in a fork would copy the pages of what it shares

@@ -32,7 +32,7 @@ SENT_AT_ONCE = 64
 """Writes that one system call sends when a socket has become writable again."""
 
 SENT_TOGETHER = 32
-"""Responses to requests that repeat that wait for each other: the first wakes its client, which costs most of all."""
+"""Number of responses to repeated requests sent together: the first wakes its client, further ones cost little."""
 
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 EXHAUSTED_PAUSE_S = 1.0
@@ -175,7 +175,7 @@ class EpollTransport(asyncio.Transport):
                 self._server.epoll.unregister(self._fd)
 
     def go_last(self) -> None:
-        """Be served after the sockets that are ready now.
+        """Move this socket behind those that are ready now.
 
         epoll keeps a socket that it has reported where it was in the queue, before those that became ready later.
         """
@@ -381,7 +381,7 @@ class PureReceiver:
                 break
 
     def _send(self, responses: list[tuple[EpollTransport, TcpConnection, bytes]]) -> None:
-        """Send responses to requests that repeat."""
+        """Send responses to repeated requests."""
         for transport, connection, response in responses:
             try:
                 try:

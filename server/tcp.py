@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 ACCEPT_ITERATIONS = 4
 HELD_US = 1_000
-"""Time for which responses of one turn wait for each other."""
+"""Longest time that the responses of a turn are held, to be sent together."""
 LONG_US = 1_000
-"""Time of a request after which its connection is served after all others that are ready."""
+"""Duration from which a request is long: its connection is then served last."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 
@@ -191,7 +191,7 @@ class TcpListener:
         self.end_turn()
 
     def step_in_turn(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
-        """Do as `step`, but leave the effects to `end_turn`, those of `HELD_US` at most.
+        """Do as `step`, but hold the effects until `end_turn`, or until a step after `HELD_US`.
 
         A response wakes its client, which costs this process a tenth of a registration. While clients are awake further
         responses to them cost little, so those of one turn are sent together. A turn serves a connection once; effects
@@ -212,7 +212,7 @@ class TcpListener:
                 break
 
     def end_turn(self) -> None:
-        """Carry out what `step_in_turn` left."""
+        """Carry out the held effects."""
         if self._held_since_us is not None:
             self.perform((), self.clock.now_ms())
 

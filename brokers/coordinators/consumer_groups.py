@@ -209,7 +209,7 @@ class Group:
             member.touch(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """End the phases and the sessions that are over."""
+        """End the join or sync phase, pending ids and sessions whose time is over."""
         if now_ms >= self._deadline_ms:
             self._end_phase(now_ms)
         if now_ms >= self._pending_end_ms:
@@ -243,14 +243,14 @@ class Group:
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
 
     def _accepts(self, member_id: str) -> bool:
-        """Return True if there is room (acceptJoiningMember): in a join phase only those count that have joined."""
+        """Return True if there is room (acceptJoiningMember): in a join phase only members that have rejoined count."""
         counted: Collection[str] = self.members
         if self.state is GroupState.PREPARING_REBALANCE:
             counted = {each_id for each_id, each in self.members.items() if each.join_request is not None}
         return not counted or member_id in counted or len(counted) < self._limits.members_max
 
     def _changes_nothing(self, known: Member, joining: Joining) -> bool:
-        """True for a retry after a lost response; a leader that rejoins a stable group requests a rebalance."""
+        """Return True for a retry after a lost response; a leader that rejoins a stable group requests a rebalance."""
         is_alike = list(known.joining.protocols.items()) == list(joining.protocols.items())
         if self.state is GroupState.STABLE:
             return is_alike and joining.member_id != self.leader
@@ -306,7 +306,7 @@ class Group:
             self._complete(now_ms)
 
     def _end_phase(self, now_ms: int) -> None:
-        """Act on the end of the time to join, or to sync."""
+        """End the join or sync phase, whose time is over, or extend an empty group's first one."""
         self._deadline_ms = NEVER_MS
         if self.state is not GroupState.PREPARING_REBALANCE:  # expirePendingSync
             late, self._to_sync = self._to_sync, set()

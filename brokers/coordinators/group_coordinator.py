@@ -57,7 +57,7 @@ class GroupCoordinator:
         return self.groups.groups.get(group_id)
 
     def check_session(self, timeout_ms: int) -> None:
-        """Check a member's session timeout, which Kafka does first. Raises ApiError."""
+        """Check a member's session timeout before anything else, as Kafka does. Raises ApiError."""
         self.groups.limits.check_session(timeout_ms)
 
     def create(self, group_id: str) -> Group:

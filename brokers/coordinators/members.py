@@ -1,4 +1,4 @@
-"""Members of consumer groups of the classic protocol, and what follows from all of them."""
+"""Members of consumer groups of the classic protocol, and the assignor and topics that they share."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Dormant:
         self._was_unfenced = is_unfenced
 
     def rejoin(self) -> None:
-        """Have the leaders propose the ISRs that this broker is not in."""
+        """Ask the leaders to propose ISRs with this broker where it is missing."""
         for key, replica in [*self._core.view.replicas.items()]:
             if self._host.broker_id not in replica.isr:
                 self._join(key, replica.leader)

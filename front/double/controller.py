@@ -240,7 +240,7 @@ class Controller(DoubleInLoop, ControllerApi):
         return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **options)
 
     async def _start_first_brokers(self) -> None:
-        """Start those of `brokers` and `twin_brokers`; those that are many send heartbeats as rarely as Kafka's."""
+        """Start those of `brokers` and `twin_brokers`; large numbers of them use Kafka's heartbeat interval."""
         registered = self.running.controller.image.cluster.brokers if self._twin_brokers is not None else ()
         if (count := max(self._broker_count, len(registered))) and not self._is_interval_given:
             from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX

@@ -39,7 +39,7 @@ class InconsistentLeaderError(ValueError):
 
 @dataclass(slots=True)
 class Following:
-    """A follower's knowledge of its leader, and how long it may go without an answer of it."""
+    """A follower's knowledge of its leader, and how long it may go without an answer from it."""
 
     fetch_timeout_ms: int
     update_voter_ms: int
@@ -392,7 +392,7 @@ class Quorum:
         return now_ms + timeout_ms + self._random_ms(timeout_ms)
 
     def _random_ms(self, end_ms: int) -> int:
-        """Return a time that keeps voters apart; a single one draws none, so the controller's draws stay the same."""
+        """Return a random time that separates voters' timeouts; half the range for a sole voter, without a draw."""
         return end_ms // 2 if self.log.voters.is_only_voter(self.key) else self.rng.randrange(end_ms)
 
     @property

@@ -59,7 +59,7 @@ class Action:
         """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
 
     def to_json(self) -> Tree:
-        """Return the shortest form that is read as this action."""
+        """Return the action's shortest JSON."""
         parameters = {name: shown(value) for name, value in write_parameters(self).items()}
         main = self.main and camel(self.main)
         if not parameters:

@@ -1,4 +1,4 @@
-"""Processes of `mockraft serve` for one session after the other, forked from one that has imported it."""
+"""`mockraft serve` processes, one per session, forked from a process that has imported it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORKING = "mockraft.forking"
 
 
 class ForkingProcess:
-    """A process of `mockraft.forking`, started by the first fork. It ends with the `with` block or this process."""
+    """A process of `mockraft.forking`, started at the first `fork`. It ends with the `with` block or this process."""
 
     def __init__(self) -> None:
         self._requests: socket.socket | None = None
@@ -49,7 +49,7 @@ class ForkingProcess:
 class Fork:
     """A forked process, with the methods of `subprocess.Popen`; its id is 0 if it could not be forked.
 
-    It ends with its standard input, so with this process at the latest.
+    The process ends with its standard input, so with this process at the latest.
     """
 
     def __init__(self, pid: int, stdin: socket.socket) -> None:

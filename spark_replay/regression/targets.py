@@ -82,7 +82,7 @@ class FreshProcess:
 
     @contextmanager
     def for_sessions(self) -> Iterator[FreshProcess]:
-        """Yield a target whose process for each of several sessions, one after the other, may start faster."""
+        """Yield a target for several sessions in turn; its processes are forked, if possible."""
         if not self._is_this_mockraft():
             yield self
             return

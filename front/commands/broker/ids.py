@@ -70,7 +70,7 @@ class ListOptions(IdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ResolveOptions(IdOptions):
-    """The broker that looks for its id, as far as it is known."""
+    """Options of `resolve`: what is known of the broker, and which ids it may take."""
 
     host: str | None = option(None, help="The broker's host. Default: the name of this machine.")
     broker_id: int | None = option(None, "--id", min=0, max=2**31 - 1, help="The id, when it is known.")

@@ -75,7 +75,7 @@ Those of a snapshot all have its last offset. Control records are left out.
 """ + exit_codes(ExitCode.MISSING)
 
 _GC_THRESHOLDS = (50_000, 5, 100)
-"""A full collection looks at all partitions, and all of them stay."""
+"""Full collections are rare: they scan all partitions and free nothing."""
 _NAMES_SHOWN = 3
 
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]

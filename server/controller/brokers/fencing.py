@@ -46,7 +46,7 @@ class Fencing:
     fenced: RecordAt
 
     def records(self) -> list[RecordAt]:
-        """Return what fences the broker at once."""
+        """Return all records that fence the broker."""
         return [*self._leave(self.isr.now()), self.fenced]
 
     def in_steps(self) -> tuple[list[RecordAt], Steps | None]:

@@ -229,7 +229,7 @@ def _unwritable(message: str) -> ApiError:
 
 
 def _checked_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> list[BrokerFeature]:
-    """Return a record's features. ApiError unless every finalized level is in the broker's range."""
+    """Check the request's features against the finalized levels, and return them for the record. Raises ApiError."""
     finalized = {**controller.image.features}
     if KRAFT_VERSION in controller.release.features:
         finalized[KRAFT_VERSION] = controller.log.kraft_version
@@ -239,7 +239,7 @@ def _checked_features(controller: "ControllerContext", request: BrokerRegistrati
 
 @lru_cache(SETS_KEPT)
 def _supporting(levels: Levels, finalized: tuple[tuple[str, int], ...], release: Release) -> list[BrokerFeature]:
-    """Return a record's features. ApiError unless they support these levels; one without a range has 0 to 0."""
+    """Return a record's features. Raises ApiError if a level is outside the node's range (0 to 0 if it names none)."""
     level_of = dict(finalized)
     checks_unknown = release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED)
     named = set()

@@ -49,7 +49,7 @@ Levels: TypeAlias = tuple[tuple[str, int, int], ...]
 """The features of a node: name, lowest and highest level of each."""
 
 FEATURES_KEPT, SETS_KEPT = 32, 16
-"""Most nodes have the same features: what is made of so many sets of so many is kept."""
+"""Sizes of the caches for sets of features, which most nodes share: features in a set, and sets."""
 
 _ENDPOINT = attrgetter(*Endpoint._fields)
 _LEVELS = attrgetter("name", "min_supported_version", "max_supported_version")

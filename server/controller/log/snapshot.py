@@ -98,7 +98,7 @@ class Snapshot:
 def records_of(
     batches: Iterable[Batch], decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode
 ) -> Iterator[RecordAt]:
-    """Return the metadata records in batches, in order. WireError for a record of a newer Kafka."""
+    """Return the metadata records in batches, in order. Raises WireError for a record of a newer Kafka."""
     for batch in batches:
         if not batch.is_control:
             for _, value in batch.records:

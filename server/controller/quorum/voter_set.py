@@ -109,7 +109,7 @@ class VoterSet:
         return f"[{', '.join(shown(node.key) for node in self.nodes.values())}]"
 
     def as_record(self) -> VotersRecord:
-        """Return what the log keeps of the voters (KIP-853)."""
+        """Return the voters as a VotersRecord (KIP-853)."""
         return VotersRecord(
             version=0,
             voters=[
@@ -127,7 +127,7 @@ class VoterSet:
 
     @classmethod
     def from_record(cls, record: VotersRecord) -> VoterSet:
-        """Return the voters that the log has."""
+        """Return the voters of a VotersRecord."""
         return cls(
             VoterNode(
                 ReplicaKey(voter.voter_id, voter.voter_directory_id),
