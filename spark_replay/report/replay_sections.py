@@ -94,14 +94,18 @@ def differences(replayed: Replayed) -> list[dict[str, object]]:
 
 
 def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, object]:
-    """Return how often rules fired, and those that never did (None if the replay did not record its rules)."""
+    """Return how often rules fired, if the user's own did, and those that never did (None if the replay did not
+    record its rules).
+    """
     fired = [{"rule": rule, "fired": count} for rule, count in replayed.rules.most_common(200)]
     if listed is None:
-        return {"fired": fired, "never": None, "count": None}
+        return {"fired": fired, "own": False, "never": None, "count": None}
     never = [row for row in listed if not row.get("fired") and row["rule"] not in replayed.rules.counts]
     counted = [row for row in listed if row.get("fired")]
     fired_rows = [{"rule": row["rule"], "fired": row["fired"]} for row in counted] if counted else fired
-    return {"fired": sorted(fired_rows, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
+    own = any(row.get("override") for row in counted)
+    ordered = sorted(fired_rows, key=lambda row: -row["fired"])
+    return {"fired": ordered, "own": own, "never": never, "count": len(listed)}
 
 
 def decoded_examples(

@@ -283,9 +283,13 @@ def _show(found: dict[str, Any]) -> None:
         if each["override"] and not each["fired"]:
             console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow", markup=False)
     if found["known"] or found["gone"]:
-        console.print(f"\nof the baseline's differences {found['known']:,} remain and {found['gone']:,} are gone")
+        fields = f"{found['known']:,} still differ and {found['gone']:,} no longer do"
+        console.print(f"\nof the fields that differ in the baseline {fields}")
     sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
-    console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured, in {sessions}")
+    allowed = " or as in the baseline" if found["known"] else ""
+    if any(each["override"] and each["fired"] for each in found["rules"]):
+        allowed += " or as your rules permit"
+    console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured{allowed}, in {sessions}")
 
 
 def _named(finding: dict[str, Any], which: str) -> str:

@@ -198,7 +198,8 @@ def _show(found: dict[str, Any], html: str) -> None:
     if replay is not None:
         style = "green" if replay["same"] == replay["sent"] else "red"
         places = f", {len(found['differences']):,} kinds of difference" if found["differences"] else ""
-        console.print(f"{replay['same']:,} of {replay['sent']:,} responses as captured{places}", style=style)
+        allowed = " or as your rules permit" if found["rules"]["own"] else ""
+        console.print(f"{replay['same']:,} of {replay['sent']:,} responses as captured{allowed}{places}", style=style)
     console.print(f"report: {html}", style="dim", soft_wrap=True, markup=False)
 
 

@@ -37,3 +37,10 @@ def test_excused_values_are_no_difference_and_unused_rules_are_reported() -> Non
     assert replayed.found == []
     assert result["fired"] == [{"rule": "throttle", "fired": 2}]
     assert [row["rule"] for row in result["never"]] == ["epochs"]
+    assert not result["own"]
+
+
+def test_rules_of_the_user_that_fired_are_told() -> None:
+    own: dict[str, Any] = replay_sections.rules(Replayed(), [{"rule": "epochs", "fired": 1, "override": True}])
+    unused: dict[str, Any] = replay_sections.rules(Replayed(), [{"rule": "epochs", "fired": 0, "override": True}])
+    assert (own["own"], unused["own"]) == (True, False)
