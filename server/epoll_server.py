@@ -33,6 +33,8 @@ SENT_AT_ONCE = 64
 
 SENT_TOGETHER = 32
 """Number of responses to repeated requests sent together: the first wakes its client, further ones cost little."""
+LONG_RESPONSE_BYTES = 1_024
+"""Size from which a response does not wait for others: its client is busy with it while the next ones are made."""
 
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 EXHAUSTED_PAUSE_S = 1.0
@@ -371,7 +373,7 @@ class PureReceiver:
                         listener.step_in_turn(connection, data, received_us)
                         continue
                     responses.append((transport, connection, response))
-                    if len(responses) == SENT_TOGETHER:
+                    if len(responses) == SENT_TOGETHER or len(response) >= LONG_RESPONSE_BYTES:
                         self._send(responses)
                 except Exception as error:
                     transport.crash(error)

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { SENT_TOGETHER = 32 }; /* see `mockraft.server.epoll_server` */
+enum { SENT_TOGETHER = 32, LONG_RESPONSE_BYTES = 1024 }; /* see `mockraft.server.epoll_server` */
 
 typedef struct {
     PyObject *transport, *connection, *response;
@@ -177,7 +177,8 @@ static bool receive(Receiver *self, PyObject *transport, PyObject *connection, i
     if (response == NULL) return !PyErr_Occurred() && step(self, connection, size, now_us);
     self->answers[self->answer_count++] = (Answer){Py_NewRef(transport), Py_NewRef(connection), response, fd};
     return (short_way_lasts(self->short_way) || end_short_way(self)) &&
-           (self->answer_count < SENT_TOGETHER || send_answers(self));
+           ((self->answer_count < SENT_TOGETHER && PyBytes_GET_SIZE(response) < LONG_RESPONSE_BYTES) ||
+            send_answers(self));
 }
 
 /* Serve one socket; false with an exception set. */
