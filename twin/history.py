@@ -112,12 +112,27 @@ class History:
         also be a time, `2026-11-26T02:00:00Z` (without a zone: UTC): the state after the last record up to then.
         SourceError for a point that the history does not have.
         """
-        (found,) = self.moments(point)
-        return found
+        if isinstance(point, Moment):
+            return point
+        end_offset = self.end_of(point)
+        image, last = Image(), Logged(-1, self.snapshot.id.epoch if self.snapshot is not None else 0, 0, None)
+        try:
+            for logged in self.records():
+                if logged.offset >= end_offset:
+                    break
+                image.apply(logged.record, logged.offset)
+                last = logged
+        except (WireError, *_APPLY_ERRORS) as error:
+            about = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
+            note = f"after offset {last.offset} a record cannot be applied ({about}): the state ends there"
+            if note not in self.notes:
+                self.notes.append(note)
+            end_offset = last.offset + 1
+        return Moment(SnapshotId(end_offset, last.epoch), last.timestamp_ms, image)
 
     def moments(self, *points: Point) -> list[Moment]:
         """Return the states at several points, as `moment`."""
-        return [self._moment(point) for point in points]
+        return [self.moment(point) for point in points]
 
     def end_of(self, point: Point) -> int:
         """Return the end offset of the state at a point. SourceError."""
@@ -146,25 +161,6 @@ class History:
                 break
             end_offset = header.last_offset + 1
         return end_offset
-
-    def _moment(self, point: Point) -> Moment:
-        if isinstance(point, Moment):
-            return point
-        end_offset = self.end_of(point)
-        image, last = Image(), Logged(-1, self.snapshot.id.epoch if self.snapshot is not None else 0, 0, None)
-        try:
-            for logged in self.records():
-                if logged.offset >= end_offset:
-                    break
-                image.apply(logged.record, logged.offset)
-                last = logged
-        except (WireError, *_APPLY_ERRORS) as error:
-            about = str(error) if isinstance(error, WireError) else f"{type(error).__name__}: {error}"
-            note = f"after offset {last.offset} a record cannot be applied ({about}): the state ends there"
-            if note not in self.notes:
-                self.notes.append(note)
-            end_offset = last.offset + 1
-        return Moment(SnapshotId(end_offset, last.epoch), last.timestamp_ms, image)
 
 
 def records_of(header: BatchHeader, data: bytes) -> Iterator[Logged]:

@@ -12,7 +12,6 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 TIMEOUT_S = 30
@@ -75,8 +74,9 @@ class ReplayCoordinator:
         self._server.daemon_threads = True
         self.client = CoordinatorClient(host, self._server.server_address[1], token)
         # It notices every 0.5 s by default that it is shut down.
-        serve = partial(self._server.serve_forever, poll_interval=0.05)
-        self._thread = threading.Thread(target=serve, name="mockraft-coordinator", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="mockraft-coordinator", daemon=True
+        )
 
     def __enter__(self) -> ReplayCoordinator:
         self._thread.start()
