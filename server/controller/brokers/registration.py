@@ -1,13 +1,12 @@
 """Registration of brokers and controllers (ClusterControlManager; KIP-631, KIP-858, KIP-919, KIP-966)."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.releases import Behaviour, Release
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
-from mockraft.server.controller.image.cluster import FEATURES_KEPT, SETS_KEPT, Levels, levels_of
+from mockraft.server.controller.image.cluster import Levels, kept_by_features, levels_of
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION
 from mockraft.server.rules import Rule
@@ -186,7 +185,7 @@ def _check_log_dirs(controller: "ControllerContext", request: BrokerRegistration
 
     if not request.log_dirs:
         raise refuse("No directories specified in request")
-    if any(directory_ids.is_reserved(directory) for directory in request.log_dirs):
+    if any(map(directory_ids.is_reserved, request.log_dirs)):
         raise refuse("Reserved directory ID in request")
     if len(set(request.log_dirs)) != len(request.log_dirs):
         raise refuse("Duplicate directory ID in request")
@@ -233,11 +232,10 @@ def _checked_features(controller: "ControllerContext", request: BrokerRegistrati
     finalized = {**controller.image.features}
     if KRAFT_VERSION in controller.release.features:
         finalized[KRAFT_VERSION] = controller.log.kraft_version
-    check = _supporting if len(request.features) <= FEATURES_KEPT else _supporting.__wrapped__
-    return [*check(levels_of(request.features), tuple(finalized.items()), controller.release)]
+    return [*_supporting(request.features, tuple(finalized.items()), controller.release)]
 
 
-@lru_cache(SETS_KEPT)
+@kept_by_features
 def _supporting(levels: Levels, finalized: tuple[tuple[str, int], ...], release: Release) -> list[BrokerFeature]:
     """Return a record's features. Raises ApiError if a level is outside the node's range (0 to 0 if it names none)."""
     level_of = dict(finalized)

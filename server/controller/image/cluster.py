@@ -1,10 +1,10 @@
 """Registered brokers and controllers (Kafka's ClusterControlManager, BrokerRegistration)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple
 
 from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.replay_error import ReplayError
@@ -21,6 +21,9 @@ from mockraft.wire.records.register_controller_record import (
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
+
+OthersT = TypeVarTuple("OthersT")
+ResultT = TypeVar("ResultT")
 
 NO_CHANGE = 0
 FENCE = 1
@@ -60,13 +63,21 @@ def levels_of(features: Iterable[Any]) -> Levels:
     return tuple(map(_LEVELS, features))
 
 
-@lru_cache(SETS_KEPT)
+def kept_by_features(
+    function: Callable[[Levels, *OthersT], ResultT],
+) -> Callable[[Sequence[Any], *OthersT], ResultT]:
+    """Decorate a function of levels: it takes a request's or record's features, and results for few are kept."""
+    kept = lru_cache(SETS_KEPT)(function)
+
+    def of_features(features: Sequence[Any], *others: *OthersT) -> ResultT:
+        return (kept if len(features) <= FEATURES_KEPT else function)(levels_of(features), *others)
+
+    return of_features
+
+
+@kept_by_features
 def _ranges(levels: Levels) -> Mapping[str, VersionRange]:
     return {name: VersionRange(low, high) for name, low, high in levels}
-
-
-def _ranges_of(features: Sequence[Any]) -> Mapping[str, VersionRange]:
-    return (_ranges if len(features) <= FEATURES_KEPT else _ranges.__wrapped__)(levels_of(features))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +205,7 @@ class ClusterImage:
                 broker_epoch=record.broker_epoch,
                 incarnation_id=record.incarnation_id,
                 endpoints=tuple(map(Endpoint._make, map(_ENDPOINT, record.end_points))),
-                features=_ranges_of(record.features),
+                features=_ranges(record.features),
                 rack=record.rack,
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
@@ -244,7 +255,7 @@ class ClusterImage:
             incarnation_id=record.incarnation_id,
             zk_migration_ready=record.zk_migration_ready,
             endpoints=tuple(map(Endpoint._make, map(_ENDPOINT, record.end_points))),
-            features=_ranges_of(record.features),
+            features=_ranges(record.features),
         )
 
     def apply_unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:

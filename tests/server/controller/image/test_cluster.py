@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.image.cluster import FEATURES_KEPT, SETS_KEPT, Levels, kept_by_features
 from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.server.controller.image.topics import Partition
 from mockraft.server.controller.settings.features import metadata_version
@@ -17,7 +18,7 @@ from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
-from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.register_broker_record import BrokerFeature, RegisterBrokerRecord
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
@@ -285,6 +286,28 @@ def test_a_topics_partitions_come_in_their_order_from_the_index() -> None:
     ]
     image.apply(RemoveTopicRecord(topic_id=T), 3)
     assert image.topics.index.in_isr(1) == []
+
+
+def test_results_for_few_features_are_kept_and_those_for_many_are_not() -> None:
+    calls: list[tuple[int, str]] = []
+
+    @kept_by_features
+    def joined(levels: Levels, other: str) -> str:
+        calls.append((len(levels), other))
+        return f"{levels[0]} {other}"
+
+    def features(count: int, highest: int) -> list[BrokerFeature]:
+        return [BrokerFeature(name="f", min_supported_version=0, max_supported_version=highest) for _ in range(count)]
+
+    few, many = FEATURES_KEPT, FEATURES_KEPT + 1
+    for count, other in [(few, "a"), (few, "a"), (few, "b"), (few, "a"), (many, "a"), (many, "a")]:
+        assert joined(features(count, 7), other) == f"('f', 0, 7) {other}"
+    assert calls == [(few, "a"), (few, "b"), (many, "a"), (many, "a")]
+    for highest in range(SETS_KEPT + 1):
+        joined(features(few, highest), "a")
+    calls.clear()
+    assert joined(features(few, 0), "a") == "('f', 0, 0) a"
+    assert calls == [(few, "a")]
 
 
 def test_a_large_partition_id_takes_no_memory() -> None:
