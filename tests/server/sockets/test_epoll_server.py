@@ -310,6 +310,36 @@ async def test_requests_that_repeat_in_one_turn_are_all_recorded() -> None:
             client_socket.close()
 
 
+@pytest.mark.parametrize("is_long", [True, False])
+async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long: bool) -> None:
+    class WatchingClock(VirtualClock):
+        """Notes, for each request, which clients have something to read."""
+
+        def now_us(self) -> int:
+            readable.append(select.select(sockets, [], [], 0)[0])
+            return super().now_us()
+
+    sockets: list[socket.socket] = []
+    readable: list[list[socket.socket]] = []
+    async with Controller(clock=WatchingClock()) as controller:
+        log = controller.running.controller.log
+        sockets += [await connected(controller.port) for _ in range(2)]
+        registration = registration_request(controller.cluster_id, 1, rack="r" * epoll_server.LONG_RESPONSE_BYTES)
+        sockets[0].send(write_request(registration, 4, 0, "test"))
+        await frames_until(sockets[0], 1)
+        fetch = fetch_request(log.end_offset - is_long, log.leader_epoch, max_wait_ms=0)
+        frame = write_request(fetch, 17, 1, "test")
+        for turn in range(2):  # the first answers are remembered
+            readable.clear()
+            for client_socket in sockets:
+                client_socket.send(frame)
+            sizes = {len((await frames_until(client_socket, 1))[0]) for client_socket in sockets}
+            assert {size >= epoll_server.LONG_RESPONSE_BYTES for size in sizes} == {is_long}, turn
+        assert any(readable) == is_long
+        for client_socket in sockets:
+            client_socket.close()
+
+
 @pytest.mark.accelerated
 @pytest.mark.parametrize("value", [0, -1, 1 << 31, "65536"])
 def test_the_receiver_in_c_names_a_constant_that_it_cannot_use(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
