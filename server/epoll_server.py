@@ -24,7 +24,7 @@ from mockraft.server.listening import BACKLOG
 from mockraft.server.tcp_connections import TcpConnection
 
 if TYPE_CHECKING:
-    from mockraft.server.repeats import Compared
+    from mockraft.server.repeats import Compared, Found
     from mockraft.server.tcp import TcpListener
 
 ACCEPTED_AT_ONCE = 256
@@ -326,8 +326,8 @@ class EpollTransport(asyncio.Transport):
 class PureReceiver:
     """The callback of an `EpollServer` for sockets that are ready: `Receiver` of mockraft-speed in Python.
 
-    What a request that repeats needs is in one function: calls from layer to layer, as for all other bytes, would be a
-    third of its time.
+    A request that repeats needs one call, and one together with others, which journals and sends: calls from layer to
+    layer, as for all other bytes, would be a third of its time.
     """
 
     def __init__(self, server: EpollServer, listener: TcpListener) -> None:
@@ -340,16 +340,18 @@ class PureReceiver:
         now_us, active_at, until = listener.clock.now_us, listener.loop.time(), monotonic() + EpollServer.TURN_US / 1e6
         read_bytes, repeats = EpollServer.READ_BYTES, listener.node.repeats
         compared: Compared | None = None
-        responses: list[tuple[EpollTransport, TcpConnection, bytes]] = []
-        while found := poll(0, len(transports) + 1):
-            for fd, events in found:
+        found: list[Found] = []
+        senders: list[EpollTransport] = []
+        received_us = received_ms = 0
+        while ready := poll(0, len(transports) + 1):
+            for fd, events in ready:
                 if (transport := transports[fd]) is None:
                     continue
                 connection = transport.protocol
                 try:
                     if type(connection) is not TcpConnection or not events == EPOLLIN == transport.events:
                         compared = None
-                        self._send(responses)
+                        self._respond(senders, found, received_us)
                         transport.ready(events)
                         continue
                     try:
@@ -360,38 +362,51 @@ class PureReceiver:
                     if not data:
                         transport.received_end()
                         continue
-                    connection.active_at, received_us = active_at, now_us()
+                    connection.active_at = active_at
+                    if not found:
+                        received_us = now_us()
+                        received_ms = received_us // 1_000
                     if compared is None and listener.has_short_way:
                         repeats = listener.node.repeats
                         compared = repeats.begin()
-                    response = None
+                    request = None
                     if compared is not None:
-                        response = repeats.answer_in_turn(connection.connection_id, data, received_us, compared)
-                    if response is None:
+                        request = repeats.find(connection.connection_id, data, received_ms, compared)
+                    if request is None:
                         compared = None
-                        self._send(responses)  # they need not wait for a long request
-                        listener.step_in_turn(connection, data, received_us)
+                        self._respond(senders, found, received_us)  # they need not wait for a long request
+                        listener.step_in_turn(connection, data, now_us())
                         continue
-                    responses.append((transport, connection, response))
-                    if len(responses) == SENT_TOGETHER or len(response) >= LONG_RESPONSE_BYTES:
-                        self._send(responses)
+                    found.append(request)
+                    senders.append(transport)
+                    if len(found) == SENT_TOGETHER or len(request[1].response_tail) >= LONG_RESPONSE_BYTES:
+                        self._respond(senders, found, received_us)
                 except Exception as error:
                     transport.crash(error)
-            self._send(responses)
+            self._respond(senders, found, received_us)
             listener.end_turn()
             if monotonic() >= until:
                 break
 
-    def _send(self, responses: list[tuple[EpollTransport, TcpConnection, bytes]]) -> None:
-        """Send responses to repeated requests."""
-        for transport, connection, response in responses:
+    def _respond(self, senders: list[EpollTransport], found: list[Found], received_us: int) -> None:
+        """Send the responses to repeated requests, and forget these."""
+        if not found:
+            return
+        try:
+            responses = self._listener.node.repeats.respond(found, received_us)
+        except Exception as error:
+            for transport in senders:
+                transport.crash(error)
+            responses = []
+        for transport, response in zip(senders, responses, strict=False):
             try:
                 try:
                     sent = transport.socket.send(response)
                 except OSError:
                     sent = 0
                 if sent != len(response):
-                    connection.send(response[sent:])
+                    cast(TcpConnection, transport.protocol).send(response[sent:])
             except Exception as error:
                 transport.crash(error)
-        responses.clear()
+        found.clear()
+        senders.clear()

@@ -108,6 +108,8 @@ Compared: TypeAlias = dict[bytes, tuple[Repeat, dict[Any, int] | None]]
 With the times of contact, if the API has them.
 """
 _NOTHING: Compared = {}
+Found: TypeAlias = tuple[Connection, Repeat, bytes]
+"""A request that repeats: its connection, what it repeats, and its bytes."""
 
 
 class Repeats:
@@ -128,7 +130,7 @@ class Repeats:
         self._responses = responses
         self._remembered: dict[bytes, Remembered] = {}
         """By the byte of the API key."""
-        self.answer: Callable[[int, bytes, int], bytes | None] = self.answer_in_turn
+        self.answer: Callable[[int, bytes, int], bytes | None] = self.answer_in_python
         """Return the response to bytes received on a connection at a time in µs; None for the long way."""
         journal = responses.journal
         self._journal, self._has_records = journal, isinstance(journal.ring, PureRing)
@@ -195,7 +197,7 @@ class Repeats:
         self._compared.clear()  # it has none that are forgotten
 
     def begin(self) -> Compared:
-        """Return what `answer_in_turn` may answer without a comparison, as long as nothing else runs."""
+        """Return what `find` may find without a comparison, as long as nothing else runs."""
         self._is_unchanged()
         return _NOTHING if self._stubs.is_armed or self._journal.is_heard else self._compared
 
@@ -209,10 +211,16 @@ class Repeats:
         self._compared.clear()
         return False
 
-    def answer_in_turn(
-        self, connection_id: int, data: bytes, now_us: int, compared: Compared = _NOTHING
-    ) -> bytes | None:
-        """Do as `answer`, in Python; `compared` is what `begin` returned."""
+    def answer_in_python(self, connection_id: int, data: bytes, now_us: int) -> bytes | None:
+        """Do as `answer`, in Python."""
+        found = self.find(connection_id, data, now_us // 1_000, self.begin())
+        return None if found is None else self.respond([found], now_us)[0]
+
+    def find(self, connection_id: int, data: bytes, now_ms: int, compared: Compared) -> Found | None:
+        """Return a request that repeats once its effects are recorded, None for the long way.
+
+        `compared` is what `begin` returned; `respond` is due before anything else runs.
+        """
         connection = self._connections.get(connection_id)
         if (
             connection is None
@@ -222,34 +230,49 @@ class Repeats:
         ):
             return None
         repeat, contacts_ms = compared.get(data[AFTER_CORRELATION_ID], _UNKNOWN)
-        if (
-            repeat is None
-            or not data.startswith(repeat.head)
-            or (contacts_ms is not None and repeat.subject not in contacts_ms)
-        ):
-            repeat = self._compare(data, now_us, compared)
+        if repeat is None or not data.startswith(repeat.head):
+            repeat = self._compare(data, now_ms, compared)
             if repeat is None:
                 return None
         elif contacts_ms is not None:
-            contacts_ms[repeat.subject] = now_us // 1_000
+            contacts_ms[repeat.subject] = now_ms
         elif repeat.rule.record is not None:
-            repeat.rule.record(self._controller, repeat.subject, 0, now_us // 1_000)
+            repeat.rule.record(self._controller, repeat.subject, 0, now_ms)
         if connection.broker_id < 0:
             connection.client_id, connection.broker_id = repeat.sender
-        response = repeat.response_head + data[CORRELATION_ID] + repeat.response_tail
-        clock_us, journal, size = self._responses.now_us, self._journal, repeat.bytes_held
-        took_us = 0 if clock_us is None else clock_us() - now_us
-        principal, broker_id, peer_address = connection.principal, connection.broker_id, connection.peer_address
-        if journal.is_heard or not self._has_records:
-            of_connection = connection_id, principal, broker_id, peer_address
-            journal.add_exchange(self._exchange_of(repeat, data[4:], *of_connection, now_us, took_us))
-            return response
-        number = next(journal.numbers)
-        record = size, repeat, data, connection_id, principal, broker_id, peer_address, now_us, took_us, number
-        journal.add_record(repeat.header[0], number, size, record)
-        return response
+        return connection, repeat, data
 
-    def _compare(self, data: bytes, now_us: int, compared: Compared) -> Repeat | None:
+    def respond(self, found: list[Found], received_us: int) -> list[bytes]:
+        """Return the responses to requests that were received together, once the journal has them.
+
+        All have the same time to the answer, as their responses are sent together.
+        """
+        clock_us, journal = self._responses.now_us, self._journal
+        took_us = 0 if clock_us is None else clock_us() - received_us
+        if journal.is_heard or not self._has_records:
+            for client, repeat, data in found:
+                of_client = client.connection_id, client.principal, client.broker_id, client.peer_address
+                journal.add_exchange(self._exchange_of(repeat, data[4:], *of_client, received_us, took_us))
+        else:
+            records = [
+                (
+                    repeat.bytes_held,
+                    repeat,
+                    data,
+                    client.connection_id,
+                    client.principal,
+                    client.broker_id,
+                    client.peer_address,
+                    received_us,
+                    took_us,
+                    number,
+                )
+                for (client, repeat, data), number in zip(found, journal.numbers, strict=False)
+            ]
+            journal.add_records(records, [repeat.header[0] for _, repeat, _ in found])
+        return [repeat.response_head + data[CORRELATION_ID] + repeat.response_tail for _, repeat, data in found]
+
+    def _compare(self, data: bytes, now_ms: int, compared: Compared) -> Repeat | None:
         """Return the remembered request if it meets the same state, once its other effects have been recorded."""
         remembered = self._remembered.get(data[API_KEY])
         if remembered is None:
@@ -274,7 +297,7 @@ class Repeats:
         if rule.state(controller, subject, offset) != repeat.state:
             return None
         if rule.record is not None:
-            rule.record(controller, subject, offset, now_us // 1_000)
+            rule.record(controller, subject, offset, now_ms)
         if compared is self._compared and rule.unchanged is not None and self._is_unchanged():
             compared[data[AFTER_CORRELATION_ID]] = repeat, rule.unchanged(controller)[1]
         return repeat

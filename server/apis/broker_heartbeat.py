@@ -62,12 +62,8 @@ def _record(controller: Controller, subject: tuple[int, int], offset: int, now_m
 def _unchanged(controller: Controller) -> tuple[object, dict[tuple[int, int], int]]:
     """Return what changes with every record, leadership, shutdown, offset and fencing, and the times of contact."""
     ends = controller.log.end_offset, controller.applied_offset, controller.pending_offset
-    return (
-        *ends,
-        controller.fenced_in_steps,
-        controller.epoch,
-        controller.heartbeats.changes,
-    ), controller.sessions.contacts_ms
+    changes = controller.heartbeats.changes, controller.sessions.removed
+    return (*ends, controller.fenced_in_steps, controller.epoch, *changes), controller.sessions.contacts_ms
 
 
 API = Api(

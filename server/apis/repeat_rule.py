@@ -19,8 +19,8 @@ class RepeatRule(NamedTuple):
     at the body's begin. It is `offset` then, else 0.
 
     `unchanged(controller)`, if any, saves most of these calls. While the first value that it returns is equal, so is
-    every state, and what `record` does with a subject and offset once more is to set the time of the subject in the
-    dictionary, if that has it. Without a dictionary `record` has to be called, and changes no state.
+    every state, and what `record` does with a subject and offset once more is to set the time of the subject, which the
+    dictionary has. Without a dictionary `record` has to be called, and changes no state.
     """
 
     handle: Callable[..., Any]

@@ -128,12 +128,14 @@ class Journal:
             self.failures += 1
             self._notify_failure(exchange)
 
-    def add_record(self, api_key: int, number: int, size: int, record: tuple[Any, ...]) -> None:
-        """Add an exchange that is made when it is read: see `PureRing`. Nobody hears of it."""
-        self.exchanges_by_api[api_key] = self.exchanges_by_api.get(api_key, 0) + 1
-        self._last_id = number
+    def add_records(self, records: list[tuple[Any, ...]], api_keys: list[int]) -> None:
+        """Add exchanges that are made when they are read: see `PureRing`. Nobody hears of them."""
+        counts = self.exchanges_by_api
+        for api_key in api_keys:
+            counts[api_key] = counts.get(api_key, 0) + 1
+        self._last_id = records[-1][-1]
         if self.enabled:
-            self.ring.add(size, record)  # type: ignore[union-attr]
+            self.ring.extend(records)  # type: ignore[union-attr]
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Add a closed connection; `kind` is the reason without its numbers, to count by."""

@@ -38,19 +38,22 @@ class PureRing:
 
     def append(self, entry: Entry, size: int) -> None:
         """Add an entry, and drop the oldest beyond the limits."""
-        self.add(size, (size, entry))
+        self.extend([(size, entry)])
 
-    def add(self, size: int, sized: tuple[Any, ...]) -> None:
-        """Add an entry behind its size, or the items of a record."""
-        entries = self._entries
-        entries.append(sized)
-        held = self.bytes_held + size
-        while len(entries) > self.entries_max or (held > self.bytes_max and len(entries) > 1):
+    def extend(self, sized: list[tuple[Any, ...]]) -> None:
+        """Add entries behind their sizes, or the items of records."""
+        entries, made, entries_max, bytes_max = self._entries, self._made, self.entries_max, self.bytes_max
+        held = self.bytes_held
+        entries.extend(sized)
+        for each in sized:
+            held += each[0]
+        before = len(entries)
+        while len(entries) > entries_max or (held > bytes_max and len(entries) > 1):
             dropped = entries.popleft()
             held -= dropped[0]
-            self.dropped += 1
-            if self._made:
-                self._made.pop(dropped[-1], None)
+            if made:
+                made.pop(dropped[-1], None)
+        self.dropped += before - len(entries)
         self.bytes_held = held
 
     def clear(self) -> None:

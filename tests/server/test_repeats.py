@@ -211,10 +211,7 @@ def both(request: pytest.FixtureRequest, make_rig: Make, make_controller: Callab
     rigs = [make_rig(*OFFERED.values(), controller=make_controller(config)) for _ in range(2)]
     repeats = rigs[0].node.repeats
 
-    def in_python(connection_id: int, data: bytes, now_us: int) -> bytes | None:
-        return repeats.answer_in_turn(connection_id, data, now_us, repeats.begin())
-
-    short = in_python if request.param == "pure" else repeats.answer
+    short = repeats.answer_in_python if request.param == "pure" else repeats.answer
     return [Node(rigs[0], short), Node(rigs[1], lambda *_: None)]
 
 

@@ -340,6 +340,32 @@ async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long:
             client_socket.close()
 
 
+async def test_requests_that_repeat_lose_their_connections_only_if_they_cannot_be_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    async with Controller() as controller:
+        sockets = [await connected(controller.port) for _ in range(3)]
+        for client_socket in sockets:
+            await send(client_socket, api_versions(1))
+            assert ids_of(await frames_until(client_socket, 1)) == [1]
+        *broken, other = sockets
+        with monkeypatch.context() as patched:
+            patched.setattr(controller.running.node.responses, "now_us", lambda: int("no clock"))
+            for client_socket in broken:
+                client_socket.send(api_versions(2))
+            for client_socket in broken:
+                assert await end_of(client_socket) == 0
+        await send(other, api_versions(2))
+        assert ids_of(await frames_until(other, 1)) == [2]
+        for client_socket in sockets:
+            client_socket.close()
+    assert [str(context["exception"]) for context in reported] == [
+        "invalid literal for int() with base 10: 'no clock'"
+    ] * 2
+
+
 @pytest.mark.accelerated
 @pytest.mark.parametrize("value", [0, -1, 1 << 31, "65536"])
 def test_the_receiver_in_c_names_a_constant_that_it_cannot_use(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
