@@ -28,18 +28,31 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
         List<String> command = new ArrayList<>(COMMAND);
         command.addAll(List.of("serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"));
         command.addAll(List.of(options));
-        Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        Process process = run(new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT));
         BufferedReader output = process.inputReader();
         String line = firstLine(output);
         Matcher ready = READY.matcher(line == null ? "" : line);
         if (!ready.matches()) {
             process.destroyForcibly();
-            throw new IOException(String.join(" ", command) + " did not start; its output: " + line);
+            String found = line == null ? "standard error has the reason" : "its output: " + line;
+            throw new IOException(String.join(" ", command) + " did not start; " + found);
         }
         Thread rest = new Thread(() -> output.lines().forEach(each -> {}), "mockraft output");
         rest.setDaemon(true);
         rest.start();
         return new MockraftProcess(process, URI.create(ready.group(1)));
+    }
+
+    /** Starts a command of mockraft; the exception names the ways to install it. */
+    static Process run(ProcessBuilder builder) throws IOException {
+        try {
+            return builder.start();
+        } catch (IOException missing) {
+            throw new IOException(
+                    missing.getMessage() + ": pip install 'mockraft[admin]' (in a clone: '.[admin]'), "
+                            + "or its path in the environment variable MOCKRAFT",
+                    missing);
+        }
     }
 
     private static String firstLine(BufferedReader output) {

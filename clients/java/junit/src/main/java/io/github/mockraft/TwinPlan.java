@@ -41,7 +41,7 @@ public final class TwinPlan {
             List<String> command = new ArrayList<>(MockraftProcess.COMMAND);
             command.addAll(List.of("twin", "plan", "--from", Path.of(state.toURI()).toString(), plan.toString()));
             command.addAll(options);
-            Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+            Process process = MockraftProcess.run(new ProcessBuilder(command).redirectErrorStream(true));
             process.getOutputStream().close();
             String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
             int code = process.waitFor();
