@@ -10,6 +10,7 @@ import errno
 import gc
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -91,9 +92,12 @@ def _run() -> None:
 
 
 def _check_codec() -> None:
-    """End with one line if `MOCKRAFT_CODEC` asks for what cannot be had."""
+    """End with one line if `MOCKRAFT_CODEC` asks for what cannot be had; print a warning in one line, too."""
     try:
-        import mockraft.wire.codec_path  # noqa: F401 - importing it chooses the path
+        with warnings.catch_warnings(record=True) as caught:
+            import mockraft.wire.codec_path  # noqa: F401 - importing it chooses the path
+        for warning in caught:
+            print(f"mockraft: {warning.message}", file=sys.stderr)
     except (ImportError, ValueError) as error:
         from mockraft.commands.exit_codes import ExitCode
 

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 def _captures() -> ModuleType | None:
     if codec_path.path == "pure":
         return None
-    try:
-        from mockraft_speed import _captures
-    except ImportError as error:
-        import warnings
+    from mockraft_speed import _captures
 
-        fault = f"mockraft-speed reads no captures ({error}): install it again"
-        warnings.warn(f"{fault}; until then they are read in pure Python", RuntimeWarning, stacklevel=2)
-        return None
     return _captures
 
 

@@ -20,6 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# All modules at once: one that cannot be loaded is found when the path is chosen (`mockraft.wire.message`).
+from mockraft_speed import _captures as _captures
+from mockraft_speed import _repeats as _repeats
 from mockraft_speed._codec import Codec, paths
 from mockraft_speed.plans import Planner, Row
 

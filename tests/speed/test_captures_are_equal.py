@@ -1,6 +1,5 @@
 """The loops over captures in C give the same as their references in Python: on valid, mutated and random bytes."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -191,19 +190,3 @@ def test_both_paths_read_the_same_frames_of_a_capture() -> None:
     ]
     assert found[0] == found[1]
     assert found[0].startswith("1726 ")
-
-
-def test_an_older_accelerator_is_named(tmp_path: Path) -> None:
-    import mockraft_speed
-
-    older = tmp_path / "mockraft_speed"
-    shutil.copytree(Path(mockraft_speed.__file__).parent, older, ignore=shutil.ignore_patterns("_captures*"))
-    done = subprocess.run(
-        [sys.executable, "-c", "from mockraft.spark_replay.accelerated import captures; print(captures)"],
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "None\n"
-    assert "install it again; until then they are read in pure Python" in done.stderr

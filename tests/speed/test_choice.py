@@ -1,6 +1,7 @@
 """`MOCKRAFT_CODEC`, with and without the accelerator: never a silent fallback."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,20 @@ def test_what_cannot_be_had_is_an_error(tmp_path: Path, package: str | None, cod
     assert f"ImportError: {error}" in ended.stderr.splitlines()[-1]
 
 
+@pytest.mark.accelerated
+@pytest.mark.parametrize("module", ["_captures", "_codec", "_repeats"])
+def test_one_module_that_cannot_be_loaded_is_a_reason(tmp_path: Path, module: str) -> None:
+    import mockraft_speed
+
+    copy = tmp_path / "mockraft_speed"
+    shutil.copytree(Path(mockraft_speed.__file__).parent, copy, ignore=shutil.ignore_patterns(f"{module}*", "*.pyi"))
+    ended, refused = run(tmp_path, "", None), run(tmp_path, "", "speed")
+    assert (ended.returncode, ended.stdout) == (0, "pure\n")
+    assert ended.stderr.count("Warning: mockraft-speed cannot be used (") == 1
+    assert f"mockraft_speed.{module}" in ended.stderr or f"name '{module}'" in ended.stderr
+    assert "ImportError: MOCKRAFT_CODEC=speed: mockraft-speed cannot be used (" in refused.stderr
+
+
 def test_an_unknown_path_is_an_error(tmp_path: Path) -> None:
     ended = run(tmp_path, FITS, "fast")
     assert ended.returncode == 1
@@ -99,3 +114,14 @@ def test_the_command_line_says_it_in_one_line(codec: str, exit_code: int) -> Non
     assert ended.returncode == exit_code
     assert ended.stderr.startswith(f"mockraft: MOCKRAFT_CODEC={codec}: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_the_command_line_warns_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mockraft_speed.py").write_text(BROKEN)
+    command = [sys.executable, "-c", "from mockraft.cli import main; main()", "--version"]
+    environment = {name: value for name, value in os.environ.items() if name != "MOCKRAFT_CODEC"}
+    environment |= {"PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "default"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    reason = "mockraft-speed cannot be used (undefined symbol: PyLong): install it again"
+    assert ended.stderr == f"mockraft: {reason}; until then the codec runs in pure Python\n"
+    assert (ended.returncode, ended.stdout.endswith(", codec pure\n")) == (0, True)
