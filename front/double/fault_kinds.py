@@ -132,85 +132,88 @@ class FaultKinds:
     def down(self, **options: Unpack[ConnectionFaultOptions]) -> SwitchedOn:
         """Connections break, and new ones break at once."""
 
-    def not_controller(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def not_controller(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Answers NOT_CONTROLLER to all requests for the active controller; the metadata log goes on."""
 
     def resign(self, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """The active controller resigns; in a quorum another one is elected, a single one leads again after 1.5 s."""
 
-    def elect(self, *, node_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def elect(self, node_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it."""
 
     def restart(self, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """The controller stops as if it were killed, and restarts at once on the same port with the same log."""
 
-    def inconsistent_cluster_id(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def inconsistent_cluster_id(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations."""
 
     def registration_never_succeeds(
-        self, *, broker_id: int = -1, error: str = "DUPLICATE_BROKER_REGISTRATION", **options: Unpack[FaultOptions]
+        self, broker_id: int = -1, *, error: str = "DUPLICATE_BROKER_REGISTRATION", **options: Unpack[FaultOptions]
     ) -> SwitchedOn:
         """All registrations are refused."""
 
-    def duplicate_registration(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def duplicate_registration(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id."""
 
-    def heartbeat_storm(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def heartbeat_storm(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Heartbeats are answered with `isCaughtUp` false: a starting broker sends the next one after 10 ms."""
 
-    def never_caught_up(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def never_caught_up(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored."""
 
-    def lost_heartbeats(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def lost_heartbeats(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Heartbeats are read, and neither counted nor answered, as by a controller that is busy."""
 
-    def stale_broker_epoch(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def stale_broker_epoch(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out."""
 
-    def expire_session(self, *, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def expire_session(self, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """A broker's session ends: it is fenced, and unfenced by its next heartbeat."""
 
-    def fence(self, *, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def fence(self, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """A broker is fenced and stays fenced: its heartbeats are read as if they requested it."""
 
-    def unfence(self, *, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def unfence(self, broker_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """A broker is unfenced, whether it requested it or not."""
 
-    def should_shut_down(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def should_shut_down(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Heartbeats are answered with `shouldShutDown`."""
 
-    def shutdown_never_granted(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def shutdown_never_granted(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """No controlled shutdown completes: heartbeats are never answered with `shouldShutDown`."""
 
-    def fail_log_dir(self, *, broker_id: int, log_dir: str = "", **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def fail_log_dir(self, broker_id: int, *, log_dir: str = "", **options: Unpack[FaultOptions]) -> SwitchedOn:
         """A log directory is offline as if its broker had reported it; switched off, it is online again."""
 
     def unacknowledged_dead_dir(
-        self, *, broker_id: int = -1, error: str = "UNKNOWN_SERVER_ERROR", **options: Unpack[FaultOptions]
+        self, broker_id: int = -1, *, error: str = "UNKNOWN_SERVER_ERROR", **options: Unpack[FaultOptions]
     ) -> SwitchedOn:
         """Heartbeats that report a failed log directory are answered with an error."""
 
-    def throttle(self, *, broker_id: int = -1, throttle_ms: int = 3000, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def throttle(self, broker_id: int = -1, *, throttle_ms: int = 3000, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Registrations and heartbeats are answered with a throttle time, which clients respect."""
 
-    def stall_metadata_fetch(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def stall_metadata_fetch(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Fetches of the metadata log, and of its snapshots, are never answered."""
 
-    def freeze_metadata_log(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def freeze_metadata_log(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Brokers see the metadata log as it is now: fetches are answered without newer records."""
 
-    def diverge(self, *, broker_id: int = -1, records: int = 1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def diverge(self, broker_id: int = -1, *, records: int = 1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Fetches are answered with a diverging epoch, some records below the high watermark."""
 
-    def snapshot_not_found(self, *, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def snapshot_not_found(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """FetchSnapshot is answered with SNAPSHOT_NOT_FOUND; a snapshot is written first if there is none."""
 
 
 def _adding(declared: Callable[..., SwitchedOn]) -> Callable[..., SwitchedOn]:
+    kinds = inspect.signature(declared).parameters.values()
+    _, *positional = (each.name for each in kinds if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
     @functools.wraps(declared)
     def method(self: FaultKinds, *args: object, **params: object) -> SwitchedOn:
         declared(self, *args, **params)  # TypeError for wrong arguments
-        return self.add(declared.__name__, **params)
+        return self.add(declared.__name__, **dict(zip(positional, args, strict=False)), **params)
 
     return method
 

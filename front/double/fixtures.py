@@ -219,10 +219,12 @@ def add_journals(
         if not watched.concerns(item):
             continue
         entries = watched.double.call(lambda double: merged(double.double.journals.values()), watched.double)
-        # What is wrong with a call is in its error; that nothing was asked so far is no news.
+        # What is wrong with a call is in its error; an empty journal adds nothing to it.
         if lines and (entries or not isinstance(error, _ABOUT_A_CALL)):
             title = f"mockraft journal ({watched.request.fixturename})"
-            report.sections.append((title, journal_report(entries, watched.began_ms, lines) or "nothing was asked"))
+            report.sections.append(
+                (title, journal_report(entries, watched.began_ms, lines) or "no requests were received")
+            )
         if folder:
             name = _file_name(item, watched.request)
             Path(folder).mkdir(parents=True, exist_ok=True)

@@ -80,8 +80,8 @@ def test_typed_options_are_the_fields_of_the_configs() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
-    parameters = inspect.signature(getattr(FaultKinds, kind)).parameters.values()
-    found = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    _, *parameters, _ = inspect.signature(getattr(FaultKinds, kind)).parameters.values()
+    found = {each.name: each.default for each in parameters}
     wanted = {
         each.name: inspect.Parameter.empty if each.default is REQUIRED else each.default
         for each in KINDS[kind].parameters
