@@ -43,6 +43,12 @@ Levels, each with the cases of those before it:
   full    brokers and tools also get Kafka's answers and texts: all cases without the area quorum
   quorum  other controllers vote with it and follow it, too: all cases
 
+\b
+Ranks of cases (--list):
+  must    brokers break, or lose data, without it
+  should  brokers and tools get another response than Kafka's
+  quirk   surprising behaviour of Kafka
+
 """ + exit_codes(
     ExitCode.NO_ANSWER,
     ExitCode.MISSING,
