@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 import stat
-import struct
 from collections.abc import Iterator
 
 from mockraft.brokers.disks.disk import Space, checked_name
+from mockraft.serving.directory_lock import lock_directory
 from mockraft.serving.private_files import DIRECTORY_MODE, FILE_MODE
 
 _TEMPORARY = ".tmp"
@@ -129,22 +128,10 @@ class RealDisk:
 
     def lock(self) -> None:
         """Lock `.lock` as Kafka does; BlockingIOError when another process, or another broker in this one, has it."""
-        path = os.path.join(self.root, ".lock")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            if hasattr(fcntl, "F_OFD_SETLK"):
-                # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, unlike a plain POSIX lock,
-                # also a second open in the same process.
-                whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-                fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
-            else:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                message = "another broker runs on this log directory: stop it, or give this one a directory of its own"
-                raise BlockingIOError(errno.EAGAIN, message, path) from error
-            raise
+        descriptor = lock_directory(self.root)
+        if descriptor is None:
+            message = "another broker runs on this log directory: stop it, or give this one a directory of its own"
+            raise BlockingIOError(errno.EAGAIN, message, f"{self.root}/.lock")
         self._lock = descriptor
 
     def close(self) -> None:

@@ -7,12 +7,9 @@ leader-epoch-checkpoint}`. Each file is replaced as a whole: written beside, fsy
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import json
 import os
 import stat
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +25,8 @@ from mockraft.server.controller.quorum.election_state import (
 )
 from mockraft.server.controller.result import ApiError
 from mockraft.serving.directory_ids import draw_uuid
-from mockraft.serving.private_files import DIRECTORY_MODE, FILE_MODE, opener
+from mockraft.serving.directory_lock import lock_directory
+from mockraft.serving.private_files import DIRECTORY_MODE, opener
 from mockraft.wire import error_codes, uuids
 
 if TYPE_CHECKING:
@@ -72,9 +70,12 @@ class DataDir:
             path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             for each in missing:
                 sync_directory(each.parent)
-            self._lock = _lock(path / ".lock")
+            lock = lock_directory(str(path))
         except OSError as error:
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
+        if lock is None:
+            raise DataDirError(f"{path / '.lock'}: locked: another controller runs on this data dir")
+        self._lock = lock
         try:
             self.directory_id = self._identify(cluster_id, node_id, directory_id or draw_uuid(rng))
             if directory_id not in (None, self.directory_id):
@@ -262,22 +263,3 @@ def read_properties(text: str) -> dict[str, str]:
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _lock(path: Path) -> int:
-    """Return an open, locked file descriptor; DataDirError if another process, or this one, holds the lock."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-    try:
-        if hasattr(fcntl, "F_OFD_SETLK"):
-            # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, unlike a plain POSIX lock,
-            # also a second opening in the same process.
-            whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
-        else:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            raise DataDirError(f"{path}: locked: another controller runs on this data dir") from error
-        raise
-    return descriptor
