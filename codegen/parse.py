@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 from mockraft.codegen.names import snake
 from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
@@ -55,11 +54,6 @@ def parse(text: str, source: str) -> MessageSpec:
     """Read one schema file; `source` is its name in the generated file and in SpecErrors, which name the field too."""
     tree = parse_json(text, source)
     return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
-
-
-def load_json(path: Path) -> dict[str, Json]:
-    """Parse the JSON object in a schema file, without its `//` lines."""
-    return parse_json(path.read_text(encoding="utf-8"), path.name)
 
 
 def parse_json(text: str, source: str) -> dict[str, Json]:

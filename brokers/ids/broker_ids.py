@@ -31,12 +31,11 @@ WAIT_MS = 12_000
 
 
 class Resolved(NamedTuple):
-    """The id of a host's broker, and the reason. `is_new_to_map`: the map had another id or none."""
+    """The id of a host's broker, and the reason."""
 
     broker_id: int
     source: Source
     host: str
-    is_new_to_map: bool
 
 
 async def resolve(
@@ -75,7 +74,8 @@ async def resolve(
                 broker_id, source = generate_id(taken, reserved_max, cluster.controllers), Source.GENERATED
             else:
                 broker_id, source = chosen.broker_id, chosen.source
-            return Resolved(broker_id, source, host, changed.set(host, broker_id))
+            changed.set(host, broker_id)
+            return Resolved(broker_id, source, host)
 
 
 def collect_garbage(hosts: HostFile, cluster: ObservedCluster, *, remove: bool) -> dict[str, int]:

@@ -67,12 +67,9 @@ class HostMap:
         """Return the whole entry of one host. Raises KeyError."""
         return self._entries[host]
 
-    def set(self, host: str, broker_id: int) -> bool:
-        """Assign this id to the host and keep its other keys; return True if that is a change."""
-        entry = self._entries.setdefault(host, {"version": 0})
-        news = entry.get("broker.id") != broker_id
-        entry["broker.id"] = broker_id
-        return news
+    def set(self, host: str, broker_id: int) -> None:
+        """Assign this id to the host and keep its other keys."""
+        self._entries.setdefault(host, {"version": 0})["broker.id"] = broker_id
 
     def remove(self, host: str) -> None:
         """Remove the host. Raises KeyError."""

@@ -94,11 +94,11 @@ async def test_missing_controller_is_reported(controller: Controller) -> None:
 
 
 async def test_a_host_that_lost_its_disks_gets_its_id_back(controller: Controller, tmp_path: Path) -> None:
-    assert await resolved(controller, tmp_path, "h7", explicit=7) == Resolved(7, Source.EXPLICIT, "h7", True)
+    assert await resolved(controller, tmp_path, "h7", explicit=7) == Resolved(7, Source.EXPLICIT, "h7")
     (broker,) = await running(controller, 7)
     await place(controller, 7)
     await broker.kill()
-    assert await resolved(controller, tmp_path, "H7.") == Resolved(7, Source.HOST, "h7", False)
+    assert await resolved(controller, tmp_path, "H7.") == Resolved(7, Source.HOST, "h7")
 
 
 async def test_an_id_that_stays_alive_is_not_the_host_s_any_more(controller: Controller, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_an_id_that_stays_alive_is_not_the_host_s_any_more(controller: Con
     await place(controller, 7)
     assert await refusal(controller, tmp_path, "h7", wait_ms=1) is Refusal.NO_NEW_ONE
     new = await resolved(controller, tmp_path, "h7", wait_ms=1, steps=Steps(generate=True))
-    assert new == Resolved(1001, Source.GENERATED, "h7", True)
+    assert new == Resolved(1001, Source.GENERATED, "h7")
     await broker.kill()
 
 
@@ -130,7 +130,7 @@ async def test_missing_id_is_reclaimed_only_on_request(controller: Controller, t
     await alive(controller, 1, 3)
     assert await refusal(controller, tmp_path, "new") is Refusal.ONE_MISSING
     reuse = Steps(reuse_missing=True)
-    assert await resolved(controller, tmp_path, "new", steps=reuse) == Resolved(2, Source.MISSING, "new", True)
+    assert await resolved(controller, tmp_path, "new", steps=reuse) == Resolved(2, Source.MISSING, "new")
     await brokers[2].kill()
     await alive(controller, 1)
     assert await refusal(controller, tmp_path, "newer", steps=reuse) is Refusal.SEVERAL_MISSING
@@ -146,7 +146,7 @@ async def test_concurrent_hosts_get_different_new_ids(controller: Controller, tm
     kept = json.loads((tmp_path / HOSTS_FILE).read_text())
     assert kept == {each.host: {"version": 0, "broker.id": each.broker_id} for each in found}
     again = await resolved(controller, tmp_path, "h3", steps=steps)
-    assert again == Resolved(kept["h3"]["broker.id"], Source.HOST, "h3", False)
+    assert again == Resolved(kept["h3"]["broker.id"], Source.HOST, "h3")
 
 
 async def test_a_new_id_is_none_that_replicas_or_registrations_have(controller: Controller, tmp_path: Path) -> None:
