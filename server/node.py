@@ -208,7 +208,7 @@ class Node:
     def next_tick_ms(self, now_ms: int) -> int:
         """Latest time at which `tick` must be called, in milliseconds of the controller's clock."""
         next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
-        poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
+        poll_ms = max(self._quorum.next_poll_ms(), self._next_quorum_poll_ms)
         return min(next_ms, poll_ms, self._deadlines.next_ms(), self._unauthenticated.next_due_ms())
 
     def _poll_quorum(self, now_ms: int, effects: list[Effect]) -> None:

@@ -62,10 +62,10 @@ class QuorumRequests:
         self._due_ms = now_ms + min(_BACKOFF_MS << min(self._failures, 11), _BACKOFF_MAX_MS)
         self._failures += 1
 
-    def next_poll_ms(self, now_ms: int) -> int:
-        """Earliest time at which `poll` has work, in milliseconds since the epoch."""
-        poll_ms = self._raft.next_poll_ms(now_ms)
-        return poll_ms if self._controller.epoch != STANDBY else min(poll_ms, self._registration_due_ms())
+    def next_poll_ms(self) -> int:
+        """Return the earliest time at which `poll` has work, in milliseconds since the epoch."""
+        next_ms = self._raft.next_ms
+        return next_ms if self._controller.epoch != STANDBY else min(next_ms, self._registration_due_ms())
 
     def _registration_due_ms(self) -> int:
         controller = self._controller

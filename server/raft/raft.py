@@ -175,10 +175,6 @@ class Raft(Quorum):
         finally:
             self.requests.answered(target.id, outgoing_id, succeeded, now_ms)
 
-    def next_poll_ms(self, now_ms: int) -> int:
-        """Earliest time at which `poll` has work, in milliseconds since the epoch."""
-        return self.next_ms
-
     def _wait(self, until_ms: int | None) -> None:
         if until_ms is not None:
             self.next_ms = min(self.next_ms, until_ms)

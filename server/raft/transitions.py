@@ -270,7 +270,7 @@ class Quorum:
         leading.established = True
         self.log.high_watermark = max(offset, self.log.high_watermark)
         if self.voter_change is not None:
-            self.voter_change.committed(self, now_ms)
+            self.voter_change.committed(self)
         if self.listener is not None:
             self.listener.committed(now_ms)
             if first:

@@ -35,7 +35,7 @@ class VoterChange:
     last_offset: int = -1
     result: tuple[int, str | None] | None = None
 
-    def committed(self, quorum: Quorum, now_ms: int) -> None:
+    def committed(self, quorum: Quorum) -> None:
         """Complete the change if the high watermark passed it; a leader that it removed resigns."""
         if 0 <= self.last_offset < quorum.log.high_watermark:
             self.finish(quorum, error_codes.NONE, None)

@@ -66,12 +66,10 @@ class StillRaft:
     leader_id = 3000
     leader_endpoint = None
     changes = 0
+    next_ms = 1 << 62
 
     def poll(self, now_ms: int) -> list[Any]:
         return []
-
-    def next_poll_ms(self, now_ms: int) -> int:
-        return 1 << 62
 
 
 @dataclass

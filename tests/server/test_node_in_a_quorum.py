@@ -131,23 +131,20 @@ class AskingRaft:
     changes = 0
 
     def __init__(self) -> None:
-        self.due_ms = 0
+        self.next_ms = 0
         self.heard: list[Any] = []
 
     def poll(self, now_ms: int) -> list[Outgoing]:
-        if now_ms < self.due_ms:
+        if now_ms < self.next_ms:
             return []
-        self.due_ms = 1 << 62
+        self.next_ms = 1 << 62
         return [Outgoing(5, 3001, "127.0.0.1", 1, VoteRequest(), 0, 2, 2000)]
 
     def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
         if response == "broken":
             raise ValueError("cannot be understood")
         self.heard.append((outgoing_id, response))
-        self.due_ms = now_ms
-
-    def next_poll_ms(self, now_ms: int) -> int:
-        return self.due_ms
+        self.next_ms = now_ms
 
 
 def test_tick_returns_raft_requests_and_accepts_their_responses(make_rig: Any, still_controller: Any) -> None:

@@ -13,7 +13,7 @@ NODE = Target(2, "node2", 9002)
 
 
 def wait_ms(node: Any) -> int:
-    return int(node.raft.next_poll_ms(node.now_ms) - node.now_ms)
+    return int(node.raft.next_ms - node.now_ms)
 
 
 def test_an_observer_fetches_again_once_its_request_timed_out(new_node: Any) -> None:
@@ -33,7 +33,7 @@ def test_an_observer_that_follows_fetches_again_once_its_request_timed_out(new_n
 def test_a_voter_without_a_leader_waits_for_its_election_timeout(new_node: Any) -> None:
     node = new_node()
     node.poll()
-    assert node.raft.next_poll_ms(node.now_ms) == node.raft.deadline_ms
+    assert node.raft.next_ms == node.raft.deadline_ms
 
 
 def test_a_follower_waits_for_the_time_to_update_its_leader(new_node: Any) -> None:
@@ -49,7 +49,7 @@ def test_a_rejected_candidate_waits_for_its_election_timeout(new_node: Any) -> N
     node.raft.elect(node.now_ms)
     for outgoing in node.poll():
         node.vote(outgoing, False)
-    assert node.raft.next_poll_ms(node.now_ms) == node.raft.deadline_ms
+    assert node.raft.next_ms == node.raft.deadline_ms
 
 
 def test_a_candidate_asks_again_once_its_request_timed_out(new_node: Any) -> None:
@@ -79,7 +79,7 @@ def test_a_resigned_leader_waits_for_its_election_timeout_or_a_lost_request(new_
     assert wait_ms(node) == 2000
     node.raft.unacknowledged.clear()
     node.poll()
-    assert node.raft.next_poll_ms(node.now_ms) == node.raft.deadline_ms
+    assert node.raft.next_ms == node.raft.deadline_ms
 
 
 @pytest.mark.parametrize("change", ["response", "vote", "end of the epoch", "leader", "election"])

@@ -26,7 +26,7 @@ def versions(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
 def begin(node: Any, key: ReplicaKey = NEW, *, ack_when_committed: bool = True) -> Any:
     """Begin to add a voter; gives the change and the question to the newcomer."""
     change = voter_changes.begin_adding(node.raft, key, ENDPOINTS, ack_when_committed, node.now_ms)
-    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
+    assert node.raft.next_ms <= node.now_ms
     node.raft.add_voter(change, node.now_ms)
     (asked,) = node.poll()
     assert asked.message == ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
@@ -158,13 +158,13 @@ def test_a_leader_that_is_removed_resigns_once_that_is_committed(new_node: Any) 
         node.fetch_from(node_id)
     change = voter_changes.remove(node.raft, node.raft.key, node.now_ms)
     assert list(node.raft.voters.nodes) == [2, 3]
-    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
+    assert node.raft.next_ms <= node.now_ms
     node.poll()
     node.fetch_from(2)
     assert change.result is None, "its own log does not count any more"
     node.fetch_from(3)
     assert change.result == (error_codes.NONE, None)
-    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
+    assert node.raft.next_ms <= node.now_ms
     node.poll()
     assert node.raft.role is Role.RESIGNED
 
