@@ -52,8 +52,8 @@ class Following:
 class Quorum:
     """A node's role, epoch and leader, and the state of that role.
 
-    `deadline_ms` is when the role's timeout ends: election or fetch. `changes` counts changes that parked requests
-    wait for beside the log's growth. `automatic` False: no timeout starts an election or ends a leadership.
+    `deadline_ms` is when the timeout (election or fetch) ends, `next_ms` when `Raft.poll` has work. `changes` counts
+    changes that parked requests wait for beside the log's growth. `automatic` False: no timeout changes the role.
     """
 
     def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random) -> None:

@@ -30,7 +30,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.releases import release
 from mockraft.server.controller.settings.features import METADATA_VERSION
@@ -42,6 +42,8 @@ _LEVEL_MAX: Final = 2**15 - 1
 _IDS_SHOWN: Final = 8
 
 T = TypeVar("T")
+Reader: TypeAlias = Callable[[object], Any]
+"""Returns an argument as a step has it. Raises ValueError for one that does not fit."""
 
 
 class PlanError(ValueError):
@@ -66,7 +68,7 @@ class Step(NamedTuple):
         return f"{self.kind.replace('_', ' ')} {argument}"
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: object) -> str:
     """Return an option with its value, if this is short."""
     if name in ("features", "directories"):
         return f"its {name}"
@@ -83,7 +85,7 @@ def _ids_text(ids: list[int] | str) -> str:
     return ", ".join(map(str, ids[:_IDS_SHOWN])) + more
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={_value_text(each)}" for key, each in value.items())
     return "null" if value is None else str(value)
@@ -127,29 +129,29 @@ def _step(number: int, tree: object) -> Step:
         raise PlanError(f"step {number}, {kind}: {error}") from error
 
 
-def _number(argument: Any) -> int:
+def _number(argument: object) -> int:
     if type(argument) is not int or not 0 <= argument <= _NUMBER_MAX:
         raise ValueError(f"it takes a number from 0 to {_NUMBER_MAX}, not {argument!r}")
     return argument
 
 
-def _text(argument: Any) -> str:
+def _text(argument: object) -> str:
     if not isinstance(argument, str):
         raise ValueError(f"it takes a text, not {argument!r}")
     return argument
 
 
-def _flag(argument: Any) -> bool:
+def _flag(argument: object) -> bool:
     if not isinstance(argument, bool):
         raise ValueError(f"it takes true or false, not {argument!r}")
     return argument
 
 
-def _number_or_text(argument: Any) -> int | str:
+def _number_or_text(argument: object) -> int | str:
     return argument if isinstance(argument, str) else _number(argument)
 
 
-def _brokers(argument: Any) -> list[int]:
+def _brokers(argument: object) -> list[int]:
     found = argument if isinstance(argument, list) else [argument]
     if not found or not all(type(each) is int and 0 <= each <= _NUMBER_MAX for each in found):
         raise ValueError(f"it takes a list of broker ids, not {argument!r}")
@@ -165,27 +167,27 @@ def _distinct(values: list[T]) -> list[T]:
     return values
 
 
-def _of_brokers(**options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _of_brokers(**options: Reader) -> Reader:
     """Return a reader of a list of broker ids, or of a mapping with such `brokers` and options."""
     mapping = _mapping({"brokers": _brokers}, options)
     return lambda argument: mapping(argument) if isinstance(argument, dict) else _brokers(argument)
 
 
-def _texts(argument: Any) -> list[str]:
+def _texts(argument: object) -> list[str]:
     if not isinstance(argument, list) or not argument:
         raise ValueError(f"it takes a list of texts, not {argument!r}")
     return [_text(each) for each in argument]
 
 
-def _directory_ids(argument: Any) -> list[str]:
+def _directory_ids(argument: object) -> list[str]:
     return _distinct([uuids.text_of(uuids.read_text(each)) for each in _texts(argument)])
 
 
-def _release_name(argument: Any) -> str:
+def _release_name(argument: object) -> str:
     return release(_version(argument)).name
 
 
-def _version(argument: Any) -> str:
+def _version(argument: object) -> str:
     """Return a release or level as text: YAML and JSON read 4.4 as a number, and so 4.10 as 4.1."""
     if isinstance(argument, float) and not re.fullmatch(r"[0-9]\.[0-9]", str(argument)):
         raise ValueError(f"{argument} is no release or level: write it in quotes")
@@ -194,7 +196,7 @@ def _version(argument: Any) -> str:
     return str(argument)
 
 
-def _ranges(argument: Any) -> dict[str, list[int]]:
+def _ranges(argument: object) -> dict[str, list[int]]:
     if not isinstance(argument, dict) or not all(isinstance(r, list) and len(r) == 2 for r in argument.values()):
         raise ValueError(f"it takes a mapping of features to [min, max], not {argument!r}")
     return {str(name): _range(str(name), *ends) for name, ends in argument.items()}
@@ -208,31 +210,31 @@ def _range(name: str, low: Any, high: Any) -> list[int]:
     return [low, high]
 
 
-def _by_broker(argument: Any) -> dict[int, dict[str, Any]]:
+def _by_broker(argument: object) -> dict[int, dict[str, Any]]:
     if not isinstance(argument, dict) or not all(str(each).isdecimal() for each in argument):
         raise ValueError(f"it takes a mapping of broker ids to their options, not {argument!r}")
     return {_number(int(broker_id)): _mapping({}, _REGISTERED)(options) for broker_id, options in argument.items()}
 
 
-def _restarted(argument: Any) -> Any:
+def _restarted(argument: object) -> Any:
     read = _mapping({"brokers": _brokers_or_all}, {"together": _flag, "release": _release_name})
     return read(argument) if isinstance(argument, dict) else _brokers_or_all(argument)
 
 
-def _brokers_or_all(argument: Any) -> list[int] | str:
+def _brokers_or_all(argument: object) -> list[int] | str:
     return argument if argument == "all" else _brokers(argument)
 
 
-def _brokers_or_null(argument: Any) -> list[int] | None:
+def _brokers_or_null(argument: object) -> list[int] | None:
     return None if argument is None else _brokers(argument)
 
 
 def _mapping(
-    required: Mapping[str, Callable[[Any], Any]], optional: Mapping[str, Callable[[Any], Any]] | None = None
-) -> Callable[[Any], dict[str, Any]]:
+    required: Mapping[str, Reader], optional: Mapping[str, Reader] | None = None
+) -> Callable[[object], dict[str, Any]]:
     known = {**required, **(optional or {})}
 
-    def read(argument: Any) -> dict[str, Any]:
+    def read(argument: object) -> dict[str, Any]:
         if not isinstance(argument, dict) or not required.keys() <= argument.keys() <= known.keys():
             keys = ", ".join([*sorted(required), *(f"{each} (optional)" for each in sorted(optional or ()))])
             raise ValueError(f"it takes a mapping with {keys}, not {argument!r}")
@@ -247,25 +249,25 @@ def _mapping(
     return read
 
 
-def _levels(argument: Any) -> dict[str, str]:
+def _levels(argument: object) -> dict[str, str]:
     if not isinstance(argument, dict) or not argument:
         raise ValueError(f"it takes a mapping of features to levels, not {argument!r}")
     return {str(name): _level(str(name), level) for name, level in argument.items()}
 
 
-def _level(name: str, level: Any) -> str:
+def _level(name: str, level: object) -> str:
     if isinstance(level, float) and name != METADATA_VERSION:
         raise ValueError(f"{name}: a level is a whole number, not {level}")
     return _version(level)
 
 
-def _configs(argument: Any) -> dict[str, str | None]:
+def _configs(argument: object) -> dict[str, str | None]:
     if not isinstance(argument, dict) or not argument:
         raise ValueError(f"it takes a mapping of configs to values, not {argument!r}")
     return {str(key): _config_text(value) for key, value in argument.items()}
 
 
-def _config_text(value: Any) -> str | None:
+def _config_text(value: object) -> str | None:
     if isinstance(value, list):
         return ",".join(str(each) for each in value)
     if isinstance(value, dict):
@@ -275,30 +277,30 @@ def _config_text(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _config(argument: Any) -> dict[str, Any]:
-    entity: Mapping[str, Callable[[Any], Any]] = {"broker": _number_or_default}
+def _config(argument: object) -> dict[str, Any]:
+    entity: Mapping[str, Reader] = {"broker": _number_or_default}
     if isinstance(argument, dict) and "topic" in argument:
         entity = {"topic": _text}
     return _mapping({**entity, "set": _configs})(argument)
 
 
-def _number_or_default(argument: Any) -> int | str:
+def _number_or_default(argument: object) -> int | str:
     return argument if argument == "default" else _number(argument)
 
 
-def _seconds(argument: Any) -> int:
+def _seconds(argument: object) -> int:
     if type(argument) is not int or not 0 < argument <= 86_400:
         raise ValueError(f"it takes 1 to 86400 seconds, not {argument!r}")
     return argument
 
 
-_REGISTERED: Final[Mapping[str, Callable[[Any], Any]]] = {
+_REGISTERED: Final[Mapping[str, Reader]] = {
     "features": _ranges,
     "rack": _text,
     "directories": _directory_ids,
 }
 
-_ARGUMENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+_ARGUMENTS: Final[Mapping[str, Reader]] = {
     "upgrade": _levels,
     "unregister": _brokers,
     "lose": _brokers,
