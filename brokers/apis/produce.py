@@ -16,6 +16,7 @@ from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader
 from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.log_dirs.batch_headers import begins_transactional
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -55,6 +56,14 @@ class _Wait(NamedTuple):
 
 def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     """Append the batches of each partition, and wait for the replicas with acks=all."""
+    if request.transactional_id is None and any(
+        begins_transactional(bytes(partition.records or b""))
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    ):
+        # What Kafka returns for an id that the client may not use, and for none.
+        code = error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return _finish(request, ctx, error(request, code, error_codes.message(code)))
     request.topic_data = _each_once(request.topic_data)
     if request.acks not in (-1, 0, 1):
         code = error_codes.INVALID_REQUIRED_ACKS

@@ -56,15 +56,20 @@ class Verified:
         """Return True if a transaction may begin in the partition."""
         return hosted.producers.is_verified(self._producer_id, self._guards.get(hosted.key))
 
-    def begin(self, hosted: HostedPartition, header: BatchHeader) -> None:
-        """Begin to verify a partition."""
+    def begin(self, hosted: HostedPartition, header: BatchHeader) -> bool:
+        """Begin to verify a partition; return False if its batch is refused: it is of an older epoch."""
         self._producer_id = header.producer_id
-        self._guards[hosted.key] = hosted.producers.begin_verification(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            starts_at_zero=self.support is ClientSupport.ADDS_BY_LEADER,
-        )
+        try:
+            self._guards[hosted.key] = hosted.producers.begin_verification(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                starts_at_zero=self.support is ClientSupport.ADDS_BY_LEADER,
+            )
+        except LogError as refused:
+            self.refuse(hosted.key, refused.error_code)
+            return False
+        return True
 
     def refuse(self, key: ReplicaKey, code: int) -> None:
         """Note the error of a partition."""
@@ -80,16 +85,25 @@ def verified(
     headers = _transactional(request, ctx)
     producers = {Producer(header.producer_id, header.producer_epoch) for _, _, header in headers}
     beginning: dict[TopicPartition, ReplicaKey] = {}
+    verified_batches: list[tuple[HostedPartition, BatchHeader]] = []
     for hosted, topic, header in headers:
         if len({producer.producer_id for producer in producers}) > 1:
             result.refuse(hosted.key, error_codes.INVALID_PRODUCER_ID_MAPPING)
-        elif not hosted.producers.is_in_transaction(header.producer_id, header.producer_epoch):
+        elif hosted.producers.is_in_transaction(header.producer_id, header.producer_epoch):
+            continue
+        elif result.begin(hosted, header):
             beginning[topic, hosted.key[1]] = hosted.key
-            result.begin(hosted, header)
+            verified_batches.append((hosted, header))
     if not beginning:
         return append(result)
+
+    def begin_again() -> None:
+        # The marker of the last transaction makes an earlier verification void.
+        for hosted, header in verified_batches:
+            result.begin(hosted, header)
+
     waiting = ctx.broker.verifier.verify(
-        request.transactional_id or "", next(iter(producers)), frozenset(beginning), support
+        request.transactional_id or "", next(iter(producers)), frozenset(beginning), support, begin_again
     )
 
     def retry(now_ms: int, _expired: bool) -> T | Parked[T] | None:

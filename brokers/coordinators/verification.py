@@ -54,6 +54,7 @@ class _Verification(NamedTuple):
     support: ClientSupport
     waiting: Waiting[Errors]
     retry_until_ms: float
+    retried: Callable[[], None]
 
 
 class Verifier:
@@ -75,15 +76,20 @@ class Verifier:
         self._changed = changed
 
     def verify(
-        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], support: ClientSupport
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        support: ClientSupport,
+        retried: Callable[[], None] = lambda: None,
     ) -> Waiting[Errors]:
-        """Return the error by partition, NONE for those in the transaction."""
+        """Return the error by partition, NONE for those in the transaction; `retried` is called before each retry."""
         waiting: Waiting[Errors] = Waiting()
         if not self._is_enabled and support is not ClientSupport.ADDS_BY_LEADER:
             waiting.resolve(dict.fromkeys(partitions, error_codes.NONE))
             return waiting
         until_ms = self._kernel.now_ms + self._backoff_max_ms
-        self._enqueue(_Verification(transactional_id, producer, partitions, support, waiting, until_ms))
+        self._enqueue(_Verification(transactional_id, producer, partitions, support, waiting, until_ms, retried))
         return waiting
 
     def close(self) -> None:
@@ -143,10 +149,14 @@ class Verifier:
         if is_concurrent and self._kernel.now_ms < each.retry_until_ms and each.support is ClientSupport.ADDS_BY_LEADER:
             # The last transaction's markers are being written: the client would only come again.
             self._retries += 1
-            self._kernel.after(("verify", self._retries), self._backoff_ms, functools.partial(self._enqueue, each))
+            self._kernel.after(("verify", self._retries), self._backoff_ms, functools.partial(self._retry, each))
             return
         each.waiting.resolve(errors)
         self._changed()
+
+    def _retry(self, each: _Verification) -> None:
+        each.retried()
+        self._enqueue(each)
 
     def _failed(self, coordinator: int, asked: Mapping[str, _Verification], error: Exception) -> None:
         is_old = isinstance(error, UnsupportedVersionError)

@@ -31,7 +31,7 @@ _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
-_LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 12, 17, 21, 35
+_LEADER_EPOCH_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 12, 16, 17, 21, 35
 _LENGTH_COUNTED_FROM = 12
 CHUNK_BYTES = 1 << 20
 
@@ -74,6 +74,13 @@ class BatchHeader(NamedTuple):
     def is_compressed(self) -> bool:
         """True if the records are compressed."""
         return bool(self.attributes & COMPRESSION)
+
+
+def begins_transactional(data: bytes) -> bool:
+    """Return True if the first batch is part of a transaction; its other fields may be invalid."""
+    if len(data) < HEADER_BYTES or data[_MAGIC_AT] != MAGIC:
+        return False
+    return bool(_ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)[0] & TRANSACTIONAL)
 
 
 def read_header(

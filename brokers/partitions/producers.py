@@ -23,6 +23,7 @@ BATCHES_KEPT = 5
 PRODUCERS_MAX = 10_000
 """Per partition; of those without an open transaction the one that was idle longest is dropped first."""
 NO_EPOCH = -1
+EPOCH_MAX = (1 << 15) - 1
 _SEQUENCES = 1 << 31
 
 
@@ -103,7 +104,12 @@ class Producers:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool = False
     ) -> Verification:
-        """Return the guard of a verification with the coordinator; a marker makes it void."""
+        """Return the guard of a verification with the coordinator; a marker makes it void.
+
+        LogError: INVALID_PRODUCER_EPOCH.
+        """
+        if (producer := self._producers.get(producer_id)) is not None:
+            _check_epoch(producer_id, epoch, producer)
         found = self._verifications.get(producer_id)
         if found is None:
             found = self._verifications[producer_id] = Verification(epoch, sequence, starts_at_zero)
@@ -149,10 +155,11 @@ class Producers:
             for written in producer.batches:
                 if (written.first_sequence, written.last_sequence) == (first, last):
                     return written.base_offset, written.max_timestamp_ms
-        if header.is_transactional and not is_verified and not self.is_in_transaction(header.producer_id):
-            raise LogError(error_codes.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
         if producer is not None:
             _check_epoch(header.producer_id, header.producer_epoch, producer)
+        is_open = self.is_in_transaction(header.producer_id, header.producer_epoch)
+        if header.is_transactional and not is_verified and not is_open:
+            raise LogError(error_codes.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
         verification = self._verifications.get(header.producer_id)
         if verification is not None and producer is None and verification.starts_at_zero and first != 0:
             raise _out_of_order(header.producer_id, first, -1)
@@ -175,12 +182,15 @@ class Producers:
     def check_marker(self, marker: Marker) -> None:
         """Raise LogError for a marker of an older producer (INVALID_PRODUCER_EPOCH) or of an older coordinator.
 
-        Also for one of the producer's own epoch that version 2 of transactions has raised (KIP-1228).
+        Also for one of the producer's own epoch that version 2 of transactions has raised (KIP-1228), unless it is
+        written again.
         """
         producer = self._producers.get(marker.producer_id)
         if producer is None:
             return
-        _check_epoch(marker.producer_id, marker.producer_epoch, producer, is_above=marker.transaction_version >= 2)
+        is_again = producer.transaction_start is None or marker.producer_epoch == EPOCH_MAX
+        is_above = marker.transaction_version >= 2 and not is_again
+        _check_epoch(marker.producer_id, marker.producer_epoch, producer, is_above=is_above)
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise LogError(
                 error_codes.TRANSACTION_COORDINATOR_FENCED,
@@ -200,8 +210,10 @@ class Producers:
         producer.batches.append(
             _Written(header.base_sequence, last, header.base_offset, header.last_offset, header.max_timestamp_ms)
         )
+        if not header.is_transactional:
+            return
         self._verifications.pop(header.producer_id, None)
-        if header.is_transactional and producer.transaction_start is None:
+        if producer.transaction_start is None:
             producer.transaction_start = self._open[header.producer_id] = header.base_offset
 
     def aborted_between(self, offset: int, end_offset: int) -> list[Ended]:
@@ -220,7 +232,10 @@ class Producers:
         producer = self._reached(marker.producer_id, marker.producer_epoch, header.max_timestamp_ms)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.transaction_start = None
-        self._verifications.pop(marker.producer_id, None)
+        verification = self._verifications.get(marker.producer_id)
+        # In version 2 the next transaction has the marker's epoch: its verification may have begun.
+        if verification is None or not verification.starts_at_zero or verification.epoch != marker.producer_epoch:
+            self._verifications.pop(marker.producer_id, None)
         first_offset = self._open.pop(marker.producer_id, None)
         if first_offset is not None:
             ended = Ended(marker.producer_id, first_offset, header.base_offset)

@@ -146,6 +146,8 @@ def test_markers_of_fenced_producers_and_coordinators_are_refused(
     producers: Producers, late: Marker, error_code: int
 ) -> None:
     end(producers, 13, marker())
+    producers.check_marker(marker(version=2))  # written again
+    producers.written(header(3, offset=14)._replace(attributes=TRANSACTIONAL))
     producers.check_marker(marker())
     with pytest.raises(LogError) as refused:
         producers.check_marker(late)
@@ -184,10 +186,25 @@ def test_batch_with_the_lowest_verified_sequence_comes_first() -> None:
 def test_marker_makes_a_verification_void() -> None:
     producers = Producers()
     guard = producers.begin_verification(7, 0, 0)
+    producers.written(header(0))
     assert producers.is_verified(7, guard)
-    producers.written(header(0), Marker(7, 0, 3, True))
+    end(producers, 1, marker())
     assert not producers.is_verified(7, guard)
     assert not producers.is_verified(7, None)
+
+
+def test_marker_leaves_the_verification_of_the_next_transaction_in_version_2() -> None:
+    producers = Producers()
+    guard = producers.begin_verification(7, 1, 0, starts_at_zero=True)
+    end(producers, 1, marker(epoch=1))
+    assert producers.is_verified(7, guard)
+
+
+def test_older_epochs_are_not_verified(producers: Producers) -> None:
+    with pytest.raises(LogError) as refused:
+        producers.begin_verification(7, -1, 0)
+    assert refused.value.error_code == error_codes.INVALID_PRODUCER_EPOCH
+    assert producers.check(header(3)) is None
 
 
 @pytest.mark.parametrize("is_commit", [True, False])

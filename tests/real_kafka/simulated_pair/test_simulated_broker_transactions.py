@@ -204,11 +204,33 @@ async def test_transactional_records(transactions: Transactions, version: int) -
         await transactions.expect_same(producing(), version)
         await transactions.expect_same(adding(0), 3)
     await transactions.expect_same(producing(sequence=3), version)
+    await transactions.expect_same(producing(is_named=False), version)
     await transactions.expect_same(producing(), version)
-    for by in ({"epoch_by": -1}, {"epoch_by": 1}, {"sequence": 1}, {"sequence": 7}):
+    bys: list[Any] = [{"epoch_by": -1}, {"epoch_by": 1}, {"sequence": 1}, {"sequence": 7}]
+    for by in bys:
         await transactions.expect_same(producing(**by), version)
     await transactions.expect_same(producing(1), version)
     await expect_same_everywhere(transactions)
+
+
+async def test_older_epoch_leaves_the_open_transaction(transactions: Transactions) -> None:
+    for _ in range(2):
+        await transactions.initialize()
+    await transactions.expect_same(adding(0), 3)
+    await transactions.expect_same(producing(), 11)
+    await transactions.expect_same(producing(epoch_by=-1), 11)
+    answer = await transactions.expect_same(producing(sequence=1), 11)
+    assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.NONE
+
+
+async def test_next_transaction_begins_while_markers_are_written(transactions: Transactions) -> None:
+    await transactions.initialize()
+    await transactions.expect_same(producing(), 11)  # verified, and refused
+    await transactions.expect_same(adding(0), 3)
+    for _ in range(3):
+        await transactions.expect_same(ending(), 5)
+        answer = await transactions.expect_same(producing(), 12, settles=True)
+        assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.NONE
 
 
 @pytest.mark.parametrize("version", range(6))

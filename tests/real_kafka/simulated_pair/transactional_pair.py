@@ -231,7 +231,9 @@ def adding_offsets(side: Side) -> AddOffsetsToTxnRequest:
     )
 
 
-def producing(index: int = 0, *, epoch_by: int = 0, sequence: int | None = None, id_by: int = 0) -> Make:
+def producing(
+    index: int = 0, *, epoch_by: int = 0, sequence: int | None = None, id_by: int = 0, is_named: bool = True
+) -> Make:
     """Produce one record in the transaction."""
 
     def make(side: Side) -> ProduceRequest:
@@ -240,7 +242,8 @@ def producing(index: int = 0, *, epoch_by: int = 0, sequence: int | None = None,
         batch = with_producer(plain, side.producer_id + id_by, side.epoch + epoch_by, TRANSACTIONAL, at)
         data = PartitionProduceData(index=index, records=batch)
         topic = TopicProduceData(name=side.topic, topic_id=side.topic_id, partition_data=[data])
-        return ProduceRequest(transactional_id=side.transactional_id, acks=-1, timeout_ms=10_000, topic_data=[topic])
+        name = side.transactional_id if is_named else None
+        return ProduceRequest(transactional_id=name, acks=-1, timeout_ms=10_000, topic_data=[topic])
 
     return make
 
