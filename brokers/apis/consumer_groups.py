@@ -1,7 +1,7 @@
 """JoinGroup (11), SyncGroup (14), Heartbeat (12), LeaveGroup (13): members of consumer groups.
 
-The classic group protocol with the wire changes of KIP-62, KIP-345 (an instance id only names a member), KIP-394
-(member ids are assigned first) and KIP-559. The groups are in `brokers.coordinators.consumer_groups`.
+The classic group protocol with the wire changes of KIP-62, KIP-345 (static members), KIP-394 (member ids are assigned
+first), KIP-559 and KIP-814. The groups are in `brokers.coordinators.consumer_groups`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ MEMBER_ID_FIRST_FROM = 4
 PROTOCOL_TYPE_FROM = 7
 PROTOCOL_IN_SYNC_FROM = 5
 SEVERAL_MEMBERS_FROM = 3
+SKIPS_ASSIGNMENT_FROM = 9
 
 
 def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
@@ -38,7 +39,8 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
 
 
 def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
-    member_id = request.member_id or f"{ctx.client_id or ''}-{ctx.broker.rng.randbytes(16).hex()}"
+    name = request.group_instance_id or ctx.client_id or ""
+    member_id = request.member_id or f"{name}-{ctx.broker.rng.randbytes(16).hex()}"
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
     joining = Joining(
@@ -62,13 +64,14 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
     elif ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
         group.expect(joining, ctx.now_ms)
         return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
-    waiting = group.join(joining, ctx.now_ms)
+    waiting = group.join(joining, ctx.now_ms, can_skip=ctx.api_version >= SKIPS_ASSIGNMENT_FROM)
 
     def retry(_now_ms: int, _expired: bool) -> JoinGroupResponse | None:
         try:
             joined = waiting.result()
         except ApiError as refused:
-            return _join_refused(refused.error_code, member_id, ctx.api_version)
+            has_left = refused.error_code == error_codes.UNKNOWN_MEMBER_ID
+            return _join_refused(refused.error_code, "" if has_left else member_id, ctx.api_version)
         if joined is None:
             return None
         return JoinGroupResponse(
@@ -76,6 +79,7 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
             protocol_type=group.protocol_type,
             protocol_name=joined.protocol,
             leader=joined.leader,
+            skip_assignment=joined.skips,
             member_id=member_id,
             members=[
                 JoinGroupResponseMember(member_id=each_id, group_instance_id=instance_id, metadata=metadata)
@@ -93,7 +97,9 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
     group = _joined_group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
     agreed = (request.protocol_type, request.protocol_name)
-    waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms, agreed)
+    waiting = group.sync(
+        request.member_id, request.generation_id, assignments, ctx.now_ms, agreed, request.group_instance_id
+    )
 
     def retry(_now_ms: int, _expired: bool) -> SyncGroupResponse | None:
         assignment = waiting.result()
@@ -106,13 +112,14 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
 
 def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Renew the member's session."""
-    _joined_group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
+    group = _joined_group(ctx, request.group_id)
+    group.heartbeat(request.member_id, request.generation_id, ctx.now_ms, request.group_instance_id)
     return HeartbeatResponse()
 
 
 def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove members."""
-    group = _joined_group(ctx, request.group_id)
+    group = find_group(ctx, request.group_id)
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=_left(group, request.member_id, None, ctx.now_ms))
     return LeaveGroupResponse(
@@ -127,7 +134,9 @@ def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse
     )
 
 
-def _left(group: Group, member_id: str, instance_id: str | None, now_ms: int) -> int:
+def _left(group: Group | None, member_id: str, instance_id: str | None, now_ms: int) -> int:
+    if group is None:
+        return error_codes.UNKNOWN_MEMBER_ID
     try:
         group.leave(member_id, instance_id, now_ms)
     except ApiError as refused:
@@ -145,7 +154,7 @@ def _joined_group(ctx: RequestContext, group_id: str) -> Group:
 
 def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupResponse:
     name = None if version >= PROTOCOL_TYPE_FROM else ""
-    if error_code == error_codes.GROUP_MAX_SIZE_REACHED:
+    if error_code in (error_codes.GROUP_MAX_SIZE_REACHED, error_codes.UNKNOWN_SERVER_ERROR):
         member_id = ""
     return JoinGroupResponse(error_code=error_code, protocol_name=name, member_id=member_id)
 

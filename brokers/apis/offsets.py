@@ -75,7 +75,8 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
             is_new = ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
         group = group or ctx.broker.groups.create(request.group_id)
-        group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
+        generation = request.generation_id_or_member_epoch
+        group.check_commit(request.member_id, generation, ctx.now_ms, request.group_instance_id)
     except ApiError as refused:
         return refuse(refused)
     return ctx.broker.groups.commit(request.group_id, offsets).answer(lambda _: response, refuse)

@@ -128,7 +128,8 @@ class _Commit:
         if request.generation_id_or_member_epoch >= 0 and groups.find(request.group_id) is None:
             raise ApiError(error_codes.ILLEGAL_GENERATION)
         group = groups.create(request.group_id)
-        group.check_commit(request.member_id, request.generation_id_or_member_epoch, now_ms, is_transactional=True)
+        generation, instance_id = request.generation_id_or_member_epoch, request.group_instance_id
+        group.check_commit(request.member_id, generation, now_ms, instance_id, is_transactional=True)
 
         def check(hosted: HostedPartition) -> None:
             producers, producer_id = hosted.producers, self._producer.producer_id

@@ -1,7 +1,8 @@
 """Consumer groups of the classic protocol in the memory of one broker: members, generations, assignments, offsets.
 
-Kafka's `ClassicGroup` and what `GroupMetadataManager` does with it, less static members: an instance id only names a
-member. `group_coordinator` keeps the offsets. Time is an argument; `tick` ends sessions and phases.
+Kafka's `ClassicGroup` and what `GroupMetadataManager` does with it. A static member (KIP-345) is one with an instance
+id: it stays in the group until its session ends, and whoever joins with its instance id and no member id takes its
+place, which fences it. `group_coordinator` keeps the offsets. Time is an argument; `tick` ends sessions and phases.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
-GROUPS_MAX = 1_000
 PENDING_MAX = 1_000
 """Maximum number of member ids that a group has handed out and that have not joined; Kafka has no such limit."""
-INITIAL_DELAY = "group.initial.rebalance.delay.ms"
+PHASE_MIN_MS = 100
 
 
 class GroupState(Enum):
@@ -65,8 +65,7 @@ class Group:
         self._pending: dict[str, int] = {}  # The ends of their sessions, none before `_pending_end_ms`.
         self._pending_end_ms = NEVER_MS
         self._to_sync: set[str] = set()
-        # Of the join phase, and of the syncs after it.
-        self._deadline_ms = NEVER_MS
+        self._deadline_ms = NEVER_MS  # Of the join phase, and of the syncs after it.
         # The first rebalance of an empty group waits for others, longer when more of them join.
         self._initial_delay_ms = initial_delay_ms
         self._is_initial = self._has_new_member = False
@@ -96,8 +95,10 @@ class Group:
     def check_known(self, joining: Joining, now_ms: int) -> None:
         """Check that a member may join with the id that it was given. Raises as `join`."""
         self._check(joining)
-        if joining.member_id not in self.members and self._pending.get(joining.member_id, now_ms) <= now_ms:
-            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+        if self._pending.get(joining.member_id, now_ms) <= now_ms:
+            self._member(joining.member_id, joining.instance_id)
+        elif joining.instance_id is not None:
+            raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
 
     def expect(self, joining: Joining, now_ms: int) -> None:
         """Let the member join with its new id before its session is over (KIP-394)."""
@@ -107,22 +108,33 @@ class Group:
         self._pending[joining.member_id] = end_ms = now_ms + joining.session_timeout_ms
         self._pending_end_ms = min(self._pending_end_ms, end_ms)
 
-    def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
-        """Join, or update the member; the result is the next generation, once all members have joined."""
+    def join(self, joining: Joining, now_ms: int, *, can_skip: bool = False) -> Waiting[Joined]:
+        """Join, or update the member; the result is the next generation, once all members have joined.
+
+        A static member that takes its place again gets the current one; `can_skip` if it knows that it then makes no
+        assignment (KIP-814).
+        """
         self._check(joining)
         self.protocol_type = joining.protocol_type
         self._pending.pop(joining.member_id, None)
         request: Waiting[Joined] = Waiting()
         known = self.members.get(joining.member_id)
-        if known is None:
-            self._replace_static(joining.instance_id)
+        if known is None and (former_id := self._static_id(joining.instance_id)) is not None:
+            leader = self.leader
+            known = self._replace(former_id, joining, now_ms)
+            if self.state is GroupState.STABLE and preferred_protocol(self.members) == self.protocol:
+                found = self._generation_for(joining.member_id)
+                skips = self.leader == joining.member_id
+                request.resolve(found._replace(skips=skips) if can_skip else found._replace(leader=leader, members=()))
+                return request
+        elif known is None:
             known = self.members[joining.member_id] = Member(joining)
             self._has_new_member = self.state is GroupState.PREPARING_REBALANCE
         elif self._changes_nothing(known, joining):
-            self.touch(joining.member_id, now_ms)
+            known.touch(now_ms)
             request.resolve(self._generation_for(joining.member_id))
             return request
-        known.joining = joining
+        known.update(joining)
         known.join_request = request
         if self.state is not GroupState.PREPARING_REBALANCE:
             self._prepare(now_ms)
@@ -136,15 +148,16 @@ class Group:
         assignments: Mapping[str, bytes],
         now_ms: int,
         agreed: tuple[str | None, str | None] = (None, None),
+        instance_id: str | None = None,
     ) -> Waiting[bytes]:
         """Request the member's assignment; there is one when the leader has sent all of them.
 
         `agreed` are the protocol type and the protocol, where the member says them.
         """
-        member = self._member(member_id, generation)
+        member = self._member(member_id, instance_id, generation)
         if agreed[0] not in (None, self.protocol_type) or agreed[1] not in (None, self.protocol):
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-        self.touch(member_id, now_ms)
+        member.touch(now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
         request: Waiting[bytes] = Waiting()
@@ -162,51 +175,48 @@ class Group:
             self._changed()
         return request
 
-    def heartbeat(self, member_id: str, generation: int, now_ms: int) -> None:
+    def heartbeat(self, member_id: str, generation: int, now_ms: int, instance_id: str | None = None) -> None:
         """Renew the member's session; REBALANCE_IN_PROGRESS makes it rejoin."""
-        self._member(member_id, generation)
-        self.touch(member_id, now_ms)
+        self._member(member_id, instance_id, generation).touch(now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> None:
         """Remove the member, or a pending id; a static member may be given by its instance id alone."""
-        if instance_id is not None and not member_id:
-            member_id = next((k for k, each in self.members.items() if each.joining.instance_id == instance_id), "")
+        member_id = member_id or self._static_id(instance_id) or ""
         if self._pending.pop(member_id, None) is None:
-            if member_id not in self.members:
-                raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+            self._member(member_id, instance_id)
             self._drop(member_id)
         self._rebalance(now_ms)
 
-    def check_commit(self, member_id: str, generation: int, now_ms: int, *, is_transactional: bool = False) -> None:
+    def check_commit(
+        self,
+        member_id: str,
+        generation: int,
+        now_ms: int,
+        instance_id: str | None = None,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
         """Check that this member may commit offsets: one of this generation, or anybody while the group is empty.
 
         In a transaction also producers that do not say for which member (before KIP-447).
         """
         if generation < 0 and self.state is GroupState.EMPTY:
             return
-        if generation < 0 and not member_id:
+        if generation < 0 and not member_id and instance_id is None:
             if not is_transactional:
                 raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
             return
-        self._member(member_id, generation)
-        self.touch(member_id, now_ms)
+        self._member(member_id, instance_id, generation).touch(now_ms)
         if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
     def dissolve(self, error_code: int) -> None:
         """Refuse all waiting requests: another broker coordinates the group now."""
         for member in self.members.values():
-            if member.join_request is not None:
-                member.join_request.refuse(error_code)
-            member.refuse_sync(error_code)
+            member.refuse(error_code)
         self._changed()
-
-    def touch(self, member_id: str, now_ms: int) -> None:
-        """Restart the member's session timeout."""
-        if (member := self.members.get(member_id)) is not None:
-            member.touch(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """End the join or sync phase, pending ids and sessions whose time is over."""
@@ -234,11 +244,10 @@ class Group:
             if joining.member_id in self.members:  # others were faster to join again
                 self._drop(joining.member_id)
             raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-        if not joining.protocol_type or not joining.protocols:
-            raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-        if self.state is not GroupState.EMPTY and (
-            joining.protocol_type != self.protocol_type
+        if (
+            not joining.protocol_type
             or not set(joining.protocols).intersection(*(each.joining.protocols for each in self.members.values()))
+            or (self.state is not GroupState.EMPTY and joining.protocol_type != self.protocol_type)
         ):
             raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
 
@@ -256,16 +265,32 @@ class Group:
             return is_alike and joining.member_id != self.leader
         return is_alike and self.state is GroupState.COMPLETING_REBALANCE
 
-    def _replace_static(self, instance_id: str | None) -> None:
-        for member_id, member in list(self.members.items()):
-            if instance_id is not None and member.joining.instance_id == instance_id:
-                self._drop(member_id)
+    def _replace(self, former_id: str, joining: Joining, now_ms: int) -> Member:
+        """Fence the static member and return the one in its place (replaceStaticMember)."""
+        former = self.members.pop(former_id)
+        # As in Kafka the former id is still one that has to sync.
+        former.refuse(error_codes.FENCED_INSTANCE_ID)
+        member = self.members[joining.member_id] = former.successor(joining)
+        member.touch(now_ms)
+        if self.leader == former_id:
+            self.leader = joining.member_id
+        self._changed()
+        return member
 
-    def _member(self, member_id: str, generation: int) -> Member:
+    def _static_id(self, instance_id: str | None) -> str | None:
+        """Return the id of the static member; None if there is none."""
+        if instance_id is None:
+            return None
+        return next((key for key, each in self.members.items() if each.joining.instance_id == instance_id), None)
+
+    def _member(self, member_id: str, instance_id: str | None, generation: int | None = None) -> Member:
+        """Return the member. ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION (validateMember)."""
+        if instance_id is not None and self._static_id(instance_id) not in (None, member_id):
+            raise ApiError(error_codes.FENCED_INSTANCE_ID)
         member = self.members.get(member_id)
-        if member is None:
+        if member is None or (instance_id is not None and member.joining.instance_id != instance_id):
             raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
-        if generation != self.generation:
+        if generation not in (None, self.generation):
             raise ApiError(error_codes.ILLEGAL_GENERATION)
         return member
 
@@ -282,9 +307,11 @@ class Group:
     def _prepare(self, now_ms: int) -> None:
         """Begin a join phase (prepareRebalance)."""
         self._is_initial = self.state is GroupState.EMPTY
+        keeps_assignments = self.state is GroupState.STABLE
         self.state = GroupState.PREPARING_REBALANCE
         self._to_sync.clear()
         for member in self.members.values():
+            member.assignment = member.assignment if keeps_assignments else b""
             if member.sync_request is not None:
                 member.refuse_sync(error_codes.REBALANCE_IN_PROGRESS)
                 member.touch(now_ms)
@@ -310,7 +337,7 @@ class Group:
         self._deadline_ms = NEVER_MS
         if self.state is not GroupState.PREPARING_REBALANCE:  # expirePendingSync
             late, self._to_sync = self._to_sync, set()
-            for member_id in late:
+            for member_id in late.intersection(self.members):
                 self._drop(member_id)
             if late:
                 self._rebalance(now_ms)
@@ -322,18 +349,26 @@ class Group:
             self._complete(now_ms)
 
     def _complete(self, now_ms: int) -> None:
-        """Complete the join phase: remove the members that have not joined, give the others the next generation."""
+        """Complete the join phase: remove the members that have not joined, give the others the next generation.
+
+        Static members stay, but if nobody has joined the phase goes on.
+        """
         self._deadline_ms = NEVER_MS
         self._is_initial = self._has_new_member = False
-        for member_id in [member_id for member_id, each in self.members.items() if each.join_request is None]:
-            self._drop(member_id)
+        for member_id, member in list(self.members.items()):
+            if member.join_request is None and member.joining.instance_id is None:
+                self._drop(member_id)
+        leaders = [member_id for member_id, each in self.members.items() if each.join_request is not None]
+        if self.members and not leaders:
+            self._deadline_ms = now_ms + max(self._rebalance_timeout_ms, PHASE_MIN_MS)
+            return
         self.generation += 1
         if not self.members:
             self._subscribed = subscribed_topics(self.protocol_type, {}, self.protocol)
             self.state = GroupState.EMPTY
             return
-        if self.leader not in self.members:
-            self.leader = next(iter(self.members))
+        if self.leader not in leaders:
+            self.leader = leaders[0]
         self.protocol = preferred_protocol(self.members)
         self._subscribed = subscribed_topics(self.protocol_type, self.members, self.protocol)
         self.state = GroupState.COMPLETING_REBALANCE
@@ -355,46 +390,8 @@ class Group:
         return Joined(self.generation, self.protocol, self.leader, members)
 
     def _drop(self, member_id: str) -> None:
-        member = self.members.pop(member_id)
-        if member.join_request is not None:
-            member.join_request.refuse(error_codes.UNKNOWN_MEMBER_ID)
-        member.refuse_sync(error_codes.UNKNOWN_MEMBER_ID)
+        self.members.pop(member_id).refuse(error_codes.UNKNOWN_MEMBER_ID)
         self._to_sync.discard(member_id)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), "")
         self._changed()
-
-
-class Groups:
-    """The groups that this broker coordinates, by id."""
-
-    def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
-        self.groups: dict[str, Group] = {}
-        self._changed = changed
-        self.limits = GroupLimits.of(properties)
-        self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
-
-    def find(self, group_id: str) -> Group:
-        """Return the group, creating it if needed. Raises ApiError when there are too many."""
-        group = self.groups.get(group_id)
-        if group is None:
-            if len(self.groups) >= GROUPS_MAX:
-                self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
-            if len(self.groups) >= GROUPS_MAX:
-                raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-            group = self.load(group_id)
-        return group
-
-    def load(self, group_id: str) -> Group:
-        """Return the group, creating it if needed, however many there are."""
-        if group_id not in self.groups:
-            self.groups[group_id] = Group(self._initial_delay_ms, self._changed, self.limits)
-        return self.groups[group_id]
-
-    def tick(self, now_ms: int) -> None:
-        """Run what is due in every group."""
-        for group in self.groups.values():
-            if now_ms >= group.next_tick_ms():
-                group.tick(now_ms)
-
-    def next_tick_ms(self) -> int:
-        """Return the time of the next `tick`."""
-        return min((group.next_tick_ms() for group in self.groups.values()), default=NEVER_MS)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
-from mockraft.brokers.coordinators.consumer_groups import Group, Groups
+from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.group_limits import GroupLimits
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import StateLog, to_client
 from mockraft.brokers.coordinators.state_records import (
@@ -29,8 +30,12 @@ from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
+from mockraft.wire.errors import ApiError
 
+GROUPS_MAX = 1_000
+INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"
 PARTITION_COUNT: Final = ("offsets.topic.num.partitions", 50)
 COMMIT_TIMEOUT_MS: Final = ("offsets.commit.timeout.ms", 5_000)
 
@@ -213,3 +218,40 @@ class GroupCoordinator:
         offsets = self._uncommitted.get(index, {}).pop(marker.producer_id, {})
         if marker.is_commit:
             self._apply(offsets)
+
+
+class Groups:
+    """The groups that this broker coordinates, by id."""
+
+    def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
+        self.groups: dict[str, Group] = {}
+        self._changed = changed
+        self.limits = GroupLimits.of(properties)
+        self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
+
+    def find(self, group_id: str) -> Group:
+        """Return the group, creating it if needed. Raises ApiError when there are too many."""
+        group = self.groups.get(group_id)
+        if group is None:
+            if len(self.groups) >= GROUPS_MAX:
+                self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
+            if len(self.groups) >= GROUPS_MAX:
+                raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
+            group = self.load(group_id)
+        return group
+
+    def load(self, group_id: str) -> Group:
+        """Return the group, creating it if needed, however many there are."""
+        if group_id not in self.groups:
+            self.groups[group_id] = Group(self._initial_delay_ms, self._changed, self.limits)
+        return self.groups[group_id]
+
+    def tick(self, now_ms: int) -> None:
+        """Run what is due in every group."""
+        for group in self.groups.values():
+            if now_ms >= group.next_tick_ms():
+                group.tick(now_ms)
+
+    def next_tick_ms(self) -> int:
+        """Return the time of the next `tick`."""
+        return min((group.next_tick_ms() for group in self.groups.values()), default=NEVER_MS)

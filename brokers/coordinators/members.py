@@ -36,12 +36,16 @@ class Joining(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A generation as one member sees it; only the leader gets all members' (id, instance id, metadata)."""
+    """A generation as one member sees it; only the leader gets all members' (id, instance id, metadata).
+
+    With `skips` the leader makes no assignment: all members keep theirs.
+    """
 
     generation: int
     protocol: str
     leader: str
     members: Sequence[tuple[str, str | None, bytes]]
+    skips: bool = False
 
 
 class Member:
@@ -58,6 +62,23 @@ class Member:
         """Return the member's metadata for an assignor."""
         return self.joining.protocols[protocol]
 
+    def update(self, joining: Joining) -> None:
+        """Take the protocols and timeouts of a later request to join."""
+        _, _, session_timeout_ms, rebalance_timeout_ms, protocol_type, protocols, *_ = joining
+        self.joining = self.joining._replace(
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            protocol_type=protocol_type,
+            protocols=protocols,
+        )
+
+    def successor(self, joining: Joining) -> Member:
+        """Return the static member that takes this one's place, with its assignment."""
+        member = Member(self.joining._replace(member_id=joining.member_id))
+        member.update(joining)
+        member.assignment = self.assignment
+        return member
+
     @property
     def waits(self) -> bool:
         """True if one of its requests waits: its session does not end then."""
@@ -73,6 +94,12 @@ class Member:
             self.sync_request.resolve(self.assignment)
             self.sync_request = None
             self.touch(now_ms)
+
+    def refuse(self, error_code: int) -> None:
+        """End all its waits."""
+        if self.join_request is not None:
+            self.join_request.refuse(error_code)
+        self.refuse_sync(error_code)
 
     def refuse_sync(self, error_code: int) -> None:
         """End the wait for an assignment."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers.coordinators import consumer_groups
-from mockraft.brokers.coordinators.consumer_groups import Group, Groups, GroupState
+from mockraft.brokers.coordinators import consumer_groups, group_coordinator
+from mockraft.brokers.coordinators.consumer_groups import Group, GroupState
+from mockraft.brokers.coordinators.group_coordinator import Groups
 from mockraft.brokers.coordinators.members import Joined, Joining, Offset
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
@@ -151,12 +152,58 @@ def test_a_member_that_is_silent_for_its_session_is_out(group: Group) -> None:
     assert (list(group.members), group.state) == ([], GroupState.EMPTY)
 
 
-def test_a_static_member_takes_its_own_place(group: Group) -> None:
-    joined(group, says("a")._replace(instance_id="i"))
-    joined(group, says("b")._replace(instance_id="i"))
-    assert list(group.members) == ["b"]
+def static(member_id: str, *protocols: str, instance_id: str = "i") -> Joining:
+    return says(member_id, *protocols)._replace(instance_id=instance_id)
+
+
+def test_static_member_takes_its_place_again_without_a_rebalance(group: Group) -> None:
+    joined(group, static("a"))
+    group.sync("a", 1, {"a": b"all"}, 0, instance_id="i")
+    for member_id, can_skip in (("b", True), ("c", False)):
+        found = group.join(static(member_id), 0, can_skip=can_skip).result()
+        assert found is not None
+        assert (found.generation, found.leader, found.skips, bool(found.members)) == (1, "b", can_skip, can_skip)
+    assert group.state is GroupState.STABLE
+    assert group.sync("c", 1, {}, 0, instance_id="i").result() == b"all"
+
+
+def test_static_member_with_another_protocol_rebalances(group: Group) -> None:
+    joined(group, static("a", "range", "other"))
+    group.sync("a", 1, {}, 0)
+    assert joined(group, static("b", "other")).generation == 2
+
+
+def test_former_static_member_is_fenced(group: Group) -> None:
+    joined(group, says("a"))
+    waiting = group.join(static("b"), 0)
+    again = group.join(static("c"), 0)
+    assert refusal(waiting.result) == error_codes.FENCED_INSTANCE_ID
+    joined(group, says("a"))
+    assert again.result()
+    for ask in (group.heartbeat, group.check_commit):
+        assert refusal(ask, "b", 2, 0, "i") == error_codes.FENCED_INSTANCE_ID
+        assert refusal(ask, "b", 2, 0) == error_codes.UNKNOWN_MEMBER_ID
+        assert refusal(ask, "c", 2, 0, "other") == error_codes.UNKNOWN_MEMBER_ID
+    assert refusal(group.leave, "b", "i", 0) == error_codes.FENCED_INSTANCE_ID
     group.leave("", "i", 0)
-    assert not group.members
+    assert refusal(group.leave, "", "i", 0) == error_codes.UNKNOWN_MEMBER_ID
+    assert list(group.members) == ["a"]
+
+
+def test_static_members_stay_until_their_session_ends(group: Group) -> None:
+    joined(group, static("a"))
+    group.sync("a", 1, {}, 0)
+    other = group.join(says("b"), 0)
+    group.tick(200)
+    found = other.result()
+    assert found is not None
+    assert (found.leader, [each[0] for each in found.members]) == ("b", ["a", "b"])
+    assert refusal(group.heartbeat, "a", 1, 200, "i") == error_codes.ILLEGAL_GENERATION
+    group.leave("b", None, 200)
+    group.tick(400)  # Nobody else is there to join.
+    assert (group.state, list(group.members)) == (GroupState.PREPARING_REBALANCE, ["a"])
+    group.tick(6_200)
+    assert (group.state, group.members) == (GroupState.EMPTY, {})
 
 
 def test_only_ids_that_were_handed_out_join(group: Group) -> None:
@@ -306,7 +353,7 @@ def test_limits_are_those_of_the_properties() -> None:
 
 
 def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_groups, "GROUPS_MAX", 2)
+    monkeypatch.setattr(group_coordinator, "GROUPS_MAX", 2)
     groups = Groups({})
     for name in ("a", "b"):
         groups.find(name).offsets["t", 0] = Offset(1, 0, None)

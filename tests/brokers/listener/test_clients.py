@@ -11,7 +11,7 @@ import pytest
 from mockraft.brokers.apis.api import BrokerView, Parked
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.coordinators.consumer_groups import Groups
+from mockraft.brokers.coordinators.group_coordinator import Groups
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener.clients import Clients
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH, Limits
