@@ -105,8 +105,10 @@ def delete_offsets(
         for index in (each.partition_index for each in topic.partitions):
             code = _check_offset(ctx, group, topic.name, index)
             answers[topic.name].partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-            if code == error_codes.NONE and (topic.name, index) in group.offsets:
-                deleted.append((topic.name, index))
+            partition = (topic.name, index)
+            is_pending = ctx.broker.groups.is_unstable(request.group_id, partition)
+            if code == error_codes.NONE and (partition in group.offsets or is_pending):
+                deleted.append(partition)
     response = OffsetDeleteResponse(topics=list(answers.values()))
     return ctx.broker.groups.delete_offsets(request.group_id, deleted).answer(lambda _: response)
 

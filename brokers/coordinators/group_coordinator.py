@@ -103,10 +103,13 @@ class GroupCoordinator:
         group = self.find(group_id)
         assert group is not None
         index = self.log.find(group_id)
-        keys = [OffsetKey(group_id, *partition) for partition in group.offsets]
+        keys = dict.fromkeys(OffsetKey(group_id, *partition) for partition in group.offsets)
+        for pending in self._uncommitted[index].values():
+            keys.update(dict.fromkeys(key for key in pending if key.group_id == group_id))
         # At once, as for Kafka's clients of the coordinator: a group that is being deleted takes no members.
         del self.groups.groups[group_id]
-        return self._write(index, [offset_record(key, None, 0) for key in keys], lambda: None)
+        apply = functools.partial(self._apply, keys)
+        return self._write(index, [offset_record(key, None, 0) for key in keys], apply)
 
     def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
         """Return True if a transaction that is not ended yet has committed an offset of this partition (KIP-447)."""
@@ -207,17 +210,27 @@ class GroupCoordinator:
         return waiting
 
     def _apply(self, offsets: Mapping[OffsetKey, Offset | None]) -> None:
+        """Commit or delete offsets, also in place of those that open transactions have for the partitions."""
         for key, offset in offsets.items():
-            partition = (key.topic, key.partition)
-            if offset is not None:
-                self.groups.load(key.group_id).offsets[partition] = offset
-            elif (group := self.groups.groups.get(key.group_id)) is not None:
-                group.offsets.pop(partition, None)
+            self._put(key, offset)
+            for pending in self._uncommitted.get(self.log.partition_of(key.group_id), {}).values():
+                if offset is None:
+                    pending.pop(key, None)
+                elif key in pending:
+                    pending[key] = offset
+
+    def _put(self, key: OffsetKey, offset: Offset | None) -> None:
+        partition = (key.topic, key.partition)
+        if offset is not None:
+            self.groups.load(key.group_id).offsets[partition] = offset
+        elif (group := self.groups.groups.get(key.group_id)) is not None:
+            group.offsets.pop(partition, None)
 
     def _ended(self, index: int, marker: Marker) -> None:
         offsets = self._uncommitted.get(index, {}).pop(marker.producer_id, {})
         if marker.is_commit:
-            self._apply(offsets)
+            for key, offset in offsets.items():
+                self._put(key, offset)
 
 
 class Groups:

@@ -86,6 +86,29 @@ def test_deleted_offsets_and_groups_stay_deleted(led: Led) -> None:
         led.forget()
 
 
+@pytest.mark.parametrize("is_loaded", [True, False])
+@pytest.mark.parametrize("change", ["group", "offset", "commit"])
+def test_transaction_does_not_undo_a_later_change(led: Led, change: str, is_loaded: bool) -> None:
+    later = Offset(9, 1, "")
+    for group_id in ("g", "h"):
+        led.groups.create(group_id)
+        led.groups.commit(group_id, {ORDERS: THREE}, PRODUCER)
+    led.run()
+    if change == "group":
+        led.groups.delete("g")
+    elif change == "offset":
+        led.groups.delete_offsets("g", [ORDERS])
+    else:
+        led.groups.commit("g", {ORDERS: later})
+    led.run()
+    if is_loaded:
+        led.forget()
+    assert (led.groups.is_unstable("g", ORDERS), led.groups.is_unstable("h", ORDERS)) == (change == "commit", True)
+    assert end(led, is_commit=True) == error_codes.NONE
+    assert committed(led) == ({ORDERS: later} if change == "commit" else {})
+    assert committed(led, "h") == {ORDERS: THREE}
+
+
 def test_members_join_the_next_coordinator(led: Led) -> None:
     joining = Joining("m", None, 6_000, 6_000, "consumer", {"range": b""})
     waiting = led.groups.create("g").join(joining, 0)

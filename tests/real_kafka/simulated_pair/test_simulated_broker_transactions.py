@@ -8,10 +8,22 @@ from typing import Any
 
 import pytest
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
+from mockraft.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from mockraft.wire.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from mockraft.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -231,6 +243,30 @@ async def test_next_transaction_begins_while_markers_are_written(transactions: T
         await transactions.expect_same(ending(), 5)
         answer = await transactions.expect_same(producing(), 12, settles=True)
         assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.NONE
+
+
+@pytest.mark.parametrize("change", ["the group is deleted", "the offset is deleted", "another one is committed"])
+async def test_offsets_that_change_while_a_transaction_is_open(transactions: Transactions, change: str) -> None:
+    def make(side: Side) -> Message:
+        if change == "the group is deleted":
+            return DeleteGroupsRequest(groups_names=[side.group_id])
+        if change == "the offset is deleted":
+            deleted = OffsetDeleteRequestTopic(name=side.topic, partitions=[OffsetDeleteRequestPartition()])
+            return OffsetDeleteRequest(group_id=side.group_id, topics=[deleted])
+        committed = [OffsetCommitRequestPartition(committed_offset=9)]
+        topic = OffsetCommitRequestTopic(name=side.topic, partitions=committed)
+        return OffsetCommitRequest(group_id=side.group_id, topics=[topic])
+
+    await transactions.initialize()
+    await transactions.expect_same(committing_offsets(), 5)
+    for is_stable in (True, False):
+        await transactions.expect_same(fetching_offsets(9, is_stable=is_stable), 9)
+    await transactions.expect_same(make, 0 if "offset" in change else 2)
+    await transactions.expect_same(ending(), 5)
+    await transactions.completed()
+    answer = await transactions.expect_same(fetching_offsets(9), 9, settles=True)
+    found = {each["committedOffset"] for each in answer["groups"][0]["topics"][0]["partitions"]}
+    assert found == ({9, -1} if "another" in change else {-1})
 
 
 @pytest.mark.parametrize("version", range(6))
