@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.errors import WireError
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 CONSUMER = "consumer"
@@ -111,8 +113,9 @@ class Member:
 def preferred_protocol(members: Mapping[str, Member]) -> str:
     """Return the assignor that most members prefer among those that all support."""
     common = set.intersection(*(set(each.joining.protocols) for each in members.values()))
-    votes = [next(name for name in each.joining.protocols if name in common) for each in members.values()]
-    return max(votes, key=votes.count)
+    votes = Counter(next(name for name in each.joining.protocols if name in common) for each in members.values())
+    # Between assignors with as many votes the order of Kafka's hash map decides.
+    return max(in_hash_map_order(votes), key=lambda entry: entry[1])[0]
 
 
 def subscribed_topics(protocol_type: str, members: Mapping[str, Member], protocol: str) -> set[str] | None:

@@ -142,6 +142,13 @@ def test_only_members_of_the_generation_are_heard(
         assert refusal(ask, member_id, generation, 0) == error_code
 
 
+@pytest.mark.parametrize("first", [("range", "rr"), ("rr", "range")])
+def test_kafkas_hash_map_decides_between_equal_votes(group: Group, first: tuple[str, str]) -> None:
+    joined(group, says("a", *first))
+    group.join(says("b", *reversed(first)), 0)
+    assert joined(group, says("a", *first)).protocol == "rr"
+
+
 def test_a_member_that_is_silent_for_its_session_is_out(group: Group) -> None:
     joined(group, says("a"))
     group.sync("a", 1, {}, 0)
