@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from mockraft.brokers.image import ClusterImage
 from mockraft.wire import error_codes, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages import fetch_response, fetch_snapshot_response
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.messages.fetch_snapshot_request import (
     FetchSnapshotRequest,
@@ -29,14 +30,16 @@ from mockraft.wire.records.voters_record import VotersRecord
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 FETCH_WAIT_MS = 500
-FETCH_BYTES_MAX = 1_048_576
-SNAPSHOT_BYTES_MAX = 1 << 30
+FETCH_BYTES_MAX, SNAPSHOT_BYTES_MAX = 1 << 20, 1 << 30
 RETRY_BACKOFF_MS = 20
 CORRUPT_BACKOFF_MS = 500
 """Kafka retries at once and fills its log; a simulated broker waits."""
 _NO_LEADER = -1
 
 Endpoint = tuple[str, int]
+_Response: TypeAlias = fetch_response.FetchResponse | fetch_snapshot_response.FetchSnapshotResponse
+_Partition: TypeAlias = fetch_response.PartitionData | fetch_snapshot_response.PartitionSnapshot
+_NodeEndpoint: TypeAlias = fetch_response.NodeEndpoint | fetch_snapshot_response.NodeEndpoint
 
 
 class FatalError(Exception):
@@ -132,7 +135,7 @@ class Observer:
         """Return the next request: a Fetch, or the next piece of the snapshot that is being fetched."""
         return self._fetch_snapshot(self._snapshot) if self._snapshot else self._fetch()
 
-    def receive(self, response: Any) -> Outcome:
+    def receive(self, response: _Response) -> Outcome:
         """Process the response to the last request. Raises FatalError."""
         if response.error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED:
             raise FatalError("received cluster authorization error")
@@ -140,9 +143,9 @@ class Observer:
             other = response.error_code == error_codes.INCONSISTENT_CLUSTER_ID
             about = f": the controller's cluster is not {self.cluster_id!r}" if other else ""
             return _again(f"unexpected error {error_codes.name(response.error_code)}{about}")
-        if type(response).__name__ == "FetchSnapshotResponse":
-            return self._receive_snapshot(response)
-        return self._receive_fetch(response)
+        if isinstance(response, fetch_response.FetchResponse):
+            return self._receive_fetch(response)
+        return self._receive_snapshot(response)
 
     def _fetch(self) -> FetchRequest:
         partition = FetchPartition(
@@ -176,7 +179,7 @@ class Observer:
             topics=[TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
         )
 
-    def _receive_fetch(self, response: Any) -> Outcome:
+    def _receive_fetch(self, response: fetch_response.FetchResponse) -> Outcome:
         topics = response.responses
         if len(topics) != 1 or topics[0].topic_id != METADATA_TOPIC_ID or len(topics[0].partitions) != 1:
             return _again("the answer is not about the metadata log")
@@ -203,7 +206,7 @@ class Observer:
             self._commit(min(self.end_offset, partition.high_watermark))
         return outcome
 
-    def _check_leader(self, partition: Any, endpoints: Sequence[Any]) -> Outcome | None:
+    def _check_leader(self, partition: _Partition, endpoints: Sequence[_NodeEndpoint]) -> Outcome | None:
         """Return None when the response comes from the current leader (perhaps since now) and may be used."""
         error, leader_id = partition.error_code, partition.current_leader.leader_id
         epoch = partition.current_leader.leader_epoch
@@ -236,7 +239,7 @@ class Observer:
                 f"current leader {self.leader.node_id if self.leader else None} and epoch {self.epoch}"
             )
 
-    def _follow(self, leader_id: int, epoch: int, endpoints: Sequence[Any]) -> None:
+    def _follow(self, leader_id: int, epoch: int, endpoints: Sequence[_NodeEndpoint]) -> None:
         self.epoch = epoch
         self.leader = None
         # Each leader has its own snapshots: the next leader may not have this one.
@@ -246,12 +249,9 @@ class Observer:
         endpoint = next(((e.host, e.port) for e in endpoints if e.node_id == leader_id), None)
         endpoint = endpoint or self.voters.get(leader_id, {}).get(self.listener_name)
         if endpoint is None:
+            old = " (controllers before Kafka 3.9 have no endpoints in Fetch: simulated brokers need 3.9 or newer)"
             about = f"Unknown leader endpoints for leader {leader_id}; voters {sorted(self.voters)}"
-            if not endpoints:
-                about += (
-                    " (controllers before Kafka 3.9 have no endpoints in Fetch: simulated brokers need 3.9 or newer)"
-                )
-            raise FatalError(about)
+            raise FatalError(about if endpoints else about + old)
         self.leader = Leader(leader_id, epoch, endpoint)
 
     def _append(self, data: bytes) -> Outcome:
@@ -336,7 +336,7 @@ class Observer:
             end = start
         return epoch, end
 
-    def _receive_snapshot(self, response: Any) -> Outcome:
+    def _receive_snapshot(self, response: fetch_snapshot_response.FetchSnapshotResponse) -> Outcome:
         snapshot = self._snapshot
         if snapshot is None or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
             return _again("the answer is not about the snapshot")
