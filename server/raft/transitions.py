@@ -52,8 +52,8 @@ class Following:
 class Quorum:
     """A node's role, epoch and leader, and the state of that role.
 
-    `deadline_ms` is when the timeout (election or fetch) ends, `next_ms` when `Raft.poll` has work. `changes` counts
-    changes that parked requests wait for beside the log's growth. `automatic` False: no timeout changes the role.
+    `deadline_ms` ends the role's timeout (election or fetch), `next_ms` is when `Raft.poll` has work, `changes` counts
+    what parked requests wait for beside the log's growth. Not `automatic`: no timeout elects or ends a leadership.
     """
 
     def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random) -> None:
