@@ -15,7 +15,6 @@ from types import MappingProxyType
 
 from load import TimedConnection
 from mockraft.brokers.config import draw_config, registration_of
-from mockraft.brokers.metadata.observer import METADATA_TOPIC, METADATA_TOPIC_ID
 from mockraft.double.process import MockraftController
 from mockraft.kafka.jars import classpath, java
 from mockraft.kafka.processes import KafkaController, random_uuid
@@ -24,6 +23,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from result import OURS, THEIRS
 
 SESSION_TIMEOUT_MS = 3_600_000
@@ -181,7 +181,7 @@ def fetch(cluster_id: str, epoch: int, offset: int, last_epoch: int) -> FetchReq
     partition = FetchPartition(
         partition=0, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=last_epoch
     )
-    topic = FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    topic = FetchTopic(topic=CLUSTER_METADATA, topic_id=CLUSTER_METADATA_ID, partitions=[partition])
     return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES_MAX, topics=[topic])
 
 

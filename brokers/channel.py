@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
 
 RECONNECT_BACKOFF_MS = 50
+RETRY_TIMEOUT_MS = 60_000
 POLL_MS = 100
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.channel import RETRY_TIMEOUT_MS, ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.effects import ClientEvent, StateChanged, Stopped
 from mockraft.brokers.image import ClusterImage
@@ -77,7 +77,7 @@ class Core:
             return leader.endpoint if self.observer.high_watermark > 0 else None
         return self.observer.voters.get(leader.node_id, {}).get(self.config.controller_listener_name)
 
-    def channel(self, purpose: str, retry_timeout_ms: int) -> ControllerChannel:
+    def channel(self, purpose: str, retry_timeout_ms: int = RETRY_TIMEOUT_MS) -> ControllerChannel:
         """Return a connection of its own to the active controller."""
         return ControllerChannel(self.kernel, purpose, str(self.config.broker_id), self.controller, retry_timeout_ms)
 

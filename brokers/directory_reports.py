@@ -10,8 +10,6 @@ from mockraft.brokers.core import Core
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
-RETRY_TIMEOUT_MS = 60_000
-
 _log = logging.getLogger(__name__)
 
 
@@ -22,7 +20,7 @@ class DirectoryReports:
         self._core = core
         self._assignments = assignments
         self._on_progress = on_progress
-        self.channel = core.channel("directory-assignments", RETRY_TIMEOUT_MS)
+        self.channel = core.channel("directory-assignments")
 
     def assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None

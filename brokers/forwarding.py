@@ -29,7 +29,6 @@ from mockraft.wire.messages.response_header import ResponseHeader
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
 
-RETRY_TIMEOUT_MS = 60_000
 _PRINCIPAL_VERSION = Struct(">h")
 _CORRELATION = Struct(">i")
 
@@ -44,7 +43,7 @@ class Forwarding(Component):
 
     def __init__(self, core: Core, changed: Callable[[], None]) -> None:
         self._broker_id = core.config.broker_id
-        self.channel = core.channel("forwarding", RETRY_TIMEOUT_MS)
+        self.channel = core.channel("forwarding")
         self._changed = changed
 
     @property

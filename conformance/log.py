@@ -12,8 +12,9 @@ from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+METADATA_TOPIC_ID = uuids.text_of(CLUSTER_METADATA_ID)
 FETCH_VERSION_MAX = 17
 _UNREADABLE = "the metadata log cannot be read"
 _BYTES = 1 << 20
@@ -121,5 +122,5 @@ def fetch_request(cluster_id: str, leader_epoch: int, offset: int, last_epoch: i
         last_fetched_epoch=last_epoch if offset else 0,
         partition_max_bytes=_BYTES,
     )
-    topic = FetchTopic(topic_id=uuids.read_text(METADATA_TOPIC_ID), partitions=[partition])
+    topic = FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[partition])
     return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, max_bytes=_BYTES, topics=[topic])

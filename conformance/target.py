@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mockraft.conformance.requests import Tree, request
-from mockraft.releases import SUPPORTED, Release, release
+from mockraft.releases import METADATA_VERSION, SUPPORTED, Release, release
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.client import (
     DisconnectedError,
@@ -19,12 +19,11 @@ from mockraft.wire.client import (
 )
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
-METADATA_TOPIC = "__cluster_metadata"
-METADATA_VERSION = "metadata.version"
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
 _LITTLE_PATIENCE_MS = 2_000
@@ -152,7 +151,7 @@ async def _learn(target: Target, cluster_id: str | None) -> Target:
 
 
 async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
-    request_tree: Tree = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    request_tree: Tree = {"topics": [{"topicName": CLUSTER_METADATA, "partitions": [{"partitionIndex": 0}]}]}
     answer = await _send(connection, "DescribeQuorum", request_tree)
     partition = next((each for topic in answer["topics"] for each in topic["partitions"]), None)
     code = answer["errorCode"] or (partition and partition["errorCode"])
@@ -161,7 +160,7 @@ async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
             f"{target.bootstrap} is not the active controller ({error_codes.name(code)}): name the one that is, or all"
         )
     if partition is None:
-        raise CannotConnectError(f"{target.bootstrap} does not describe the quorum of {METADATA_TOPIC}")
+        raise CannotConnectError(f"{target.bootstrap} does not describe the quorum of {CLUSTER_METADATA}")
     target.leader_id, target.leader_epoch = partition["leaderId"], partition["leaderEpoch"]
     target.end_offset = partition["highWatermark"]
 

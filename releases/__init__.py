@@ -15,6 +15,27 @@ imports another package of ours but the data.
 """
 
 from mockraft.releases.behaviour import Behaviour
-from mockraft.releases.release import DEFAULT, NEWEST, SUPPORTED, Feature, MetadataVersion, Release, release
+from mockraft.releases.release import (
+    DEFAULT,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    NEWEST,
+    SUPPORTED,
+    Feature,
+    MetadataVersion,
+    Release,
+    release,
+)
 
-__all__ = ["DEFAULT", "NEWEST", "SUPPORTED", "Behaviour", "Feature", "MetadataVersion", "Release", "release"]
+__all__ = [
+    "DEFAULT",
+    "KRAFT_VERSION",
+    "METADATA_VERSION",
+    "NEWEST",
+    "SUPPORTED",
+    "Behaviour",
+    "Feature",
+    "MetadataVersion",
+    "Release",
+    "release",
+]

@@ -21,6 +21,9 @@ SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4
 NEWEST = SUPPORTED[-1]
 """The Kafka version that `wire.messages` and `wire.records` are generated from."""
 
+METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
+"""Names of the features that every controller has."""
+
 DEFAULT = "4.4"
 """The release that a controller is of if it is not told another one."""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
-from mockraft.server.controller.quorum.election_state import TOPIC_ID, TOPIC_NAME
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.regression.captured import Captured
@@ -17,6 +16,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
 from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 _Chunks = dict[SnapshotId, dict[int, bytes]]
 
@@ -61,7 +61,7 @@ def _read(each: Captured, batches: dict[int, StoredBatch], chunks: _Chunks) -> s
     parts = [
         part
         for topic in response.responses
-        if topic.topic_id == TOPIC_ID or topic.topic == TOPIC_NAME
+        if topic.topic_id == CLUSTER_METADATA_ID or topic.topic == CLUSTER_METADATA
         for part in topic.partitions
     ]
     for part in parts:
@@ -75,7 +75,7 @@ def _read(each: Captured, batches: dict[int, StoredBatch], chunks: _Chunks) -> s
 def _read_chunks(response: FetchSnapshotResponse, chunks: _Chunks) -> None:
     for topic in response.topics:
         for part in topic.partitions:
-            if topic.name == TOPIC_NAME and part.error_code == 0 and part.unaligned_records:
+            if topic.name == CLUSTER_METADATA and part.error_code == 0 and part.unaligned_records:
                 snapshot_id = SnapshotId(part.snapshot_id.end_offset, part.snapshot_id.epoch)
                 chunks[snapshot_id][part.position] = bytes(part.unaligned_records)
 

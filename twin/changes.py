@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mockraft.kafka_configs import config_keys
+from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
-from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, METADATA_VERSION
+from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL
 from mockraft.server.controller.topics.partition_rules import min_isr_in
 from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids

@@ -9,10 +9,10 @@ from mockraft.server.controller.log.data_dir import DataDir
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.serving.private_files import write_private
 from mockraft.twin.history import History, SourceError
+from mockraft.twin.state import NODE_ID
 from mockraft.wire import uuids
 
 SEGMENT_BYTES_MAX = 1 << 30
-NODE_ID = 3000
 
 
 def write_directory(history: History, path: Path) -> Path:

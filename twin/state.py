@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.releases import SUPPORTED, Release, release
+from mockraft.releases import METADATA_VERSION, SUPPORTED, Release, release
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.log.state_file import SavedState, write_saved
-from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.twin.history import History, Moment, SourceError
 from mockraft.wire.redaction.messages import masked
 

@@ -11,6 +11,7 @@ from typing import Any
 import construct as c
 from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import FRAME_VERSION
 from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_reading import Span, UnsignedVarint, broken, take
 
@@ -22,7 +23,6 @@ _CONTROL_TYPES = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-_FRAME_VERSION = 1
 _LENGTH_COUNTED_FROM = 12
 _HEADER: tuple[tuple[str, str, c.Construct], ...] = (
     ("baseOffset", "int64", c.Int64sb),
@@ -172,7 +172,7 @@ def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span])
     """Add spans for a framed metadata record that ends where `data` does; return its name and version."""
     cursor = _Cursor(data, offset, len(data), spans)
     frame_version = cursor.read(f"{prefix}frameVersion", "varint", UnsignedVarint)
-    if frame_version != _FRAME_VERSION:
+    if frame_version != FRAME_VERSION:
         raise broken(offset, f"{prefix}frameVersion", f"is {frame_version}; Kafka knows 1")
     at = cursor.offset
     record_type = cursor.read(f"{prefix}recordType", "varint", UnsignedVarint)

@@ -1,4 +1,4 @@
-"""Validation of topic names (Kafka's Topic class)."""
+"""The metadata log's topic, and validation of topic names (Kafka's Topic class)."""
 
 import re
 from typing import Final
@@ -6,6 +6,8 @@ from typing import Final
 from mockraft.wire.java_values import utf16_length
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
+CLUSTER_METADATA_ID: Final = bytes(15) + b"\x01"
+"""The metadata log's topic, and its id (KIP-595)."""
 
 _NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")

@@ -10,6 +10,7 @@ left out (KAFKA-17492). A client that means another broker or cluster gets REBOO
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.releases import KRAFT_VERSION
 from mockraft.serving.api_versions import is_valid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -19,8 +20,6 @@ from mockraft.wire.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-
-KRAFT_VERSION = "kraft.version"
 
 
 def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:

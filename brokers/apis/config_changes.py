@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from mockraft.brokers.apis.api import ApiError, RequestContext
+from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
 from mockraft.brokers.static_configs import static_configs
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
@@ -27,7 +28,6 @@ from mockraft.wire.java_values import parse_integer, split
 from mockraft.wire.messages import alter_configs_request as legacy
 from mockraft.wire.messages import incremental_alter_configs_request as incremental
 
-CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 ALL_DIRS: Final = "*"
 
 Key: TypeAlias = tuple[int, str]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
 from mockraft.brokers.image.topics import Partition, Topic
 from mockraft.brokers.metadata.transactions import Transactions
+from mockraft.releases import METADATA_VERSION
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ V = TypeVar("V")
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
-METADATA_VERSION: Final = "metadata.version"
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Sorted (entity type, entity name) pairs; name None is the default entity."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from mockraft.brokers.disks import durable_file
+from mockraft.releases import METADATA_VERSION
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-METADATA_VERSION = "metadata.version"
 FILE_BYTES_MAX = 64 << 20
 
 

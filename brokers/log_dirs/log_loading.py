@@ -19,6 +19,7 @@ from mockraft.brokers.log_dirs.checkpoints import (
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.log_names import LogName
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ def load_dir(log_dir: LogDir) -> LoadedDir:
     high_watermarks = read_offsets(disk, REPLICATION_OFFSETS)
     for dir_name in disk.names():
         name = log_names.parse(dir_name)
-        if name is None or name.topic == log_names.METADATA_TOPIC or not _is_directory(log_dir, dir_name):
+        if name is None or name.topic == CLUSTER_METADATA or not _is_directory(log_dir, dir_name):
             continue
         if name.kind == "delete":
             disk.remove(dir_name)

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 Kind = Literal["", "future", "delete", "stray"]
 
 NAME_LENGTH_MAX = 255
-METADATA_TOPIC = "__cluster_metadata"
 
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,10})")
 _MARKED = re.compile(r"(?P<name>\S+-\d{1,10})\.(?P<unique>[^.\s]+)-(?P<kind>future|delete|stray)")

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
 from mockraft.brokers.metadata.transactions import Transactions
+from mockraft.releases import METADATA_VERSION
 from mockraft.serving.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from mockraft.wire.records.topic_record import TopicRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
-METADATA_VERSION = "metadata.version"
-CORDONED_LOG_DIRS = "cordoned.log.dirs"
 BROKER_RESOURCE = 4
 _UNCHANGED = -2
 

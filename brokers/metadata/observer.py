@@ -26,9 +26,8 @@ from mockraft.wire.messages.fetch_snapshot_request import (
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.record_batch import Batch
 from mockraft.wire.records.voters_record import VotersRecord
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
-METADATA_TOPIC = "__cluster_metadata"
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
 FETCH_WAIT_MS = 500
 FETCH_BYTES_MAX, SNAPSHOT_BYTES_MAX = 1 << 20, 1 << 30
 RETRY_BACKOFF_MS = 20
@@ -161,7 +160,7 @@ class Observer:
             replica_state=ReplicaState(replica_id=self.broker_id),
             max_wait_ms=FETCH_WAIT_MS,
             max_bytes=FETCH_BYTES_MAX,
-            topics=[FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+            topics=[FetchTopic(topic=CLUSTER_METADATA, topic_id=CLUSTER_METADATA_ID, partitions=[partition])],
         )
 
     def _fetch_snapshot(self, snapshot: _Snapshot) -> FetchSnapshotRequest:
@@ -176,12 +175,12 @@ class Observer:
             cluster_id=self.cluster_id,
             replica_id=self.broker_id,
             max_bytes=FETCH_BYTES_MAX,
-            topics=[TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
+            topics=[TopicSnapshot(name=CLUSTER_METADATA, partitions=[partition])],
         )
 
     def _receive_fetch(self, response: fetch_response.FetchResponse) -> Outcome:
         topics = response.responses
-        if len(topics) != 1 or topics[0].topic_id != METADATA_TOPIC_ID or len(topics[0].partitions) != 1:
+        if len(topics) != 1 or topics[0].topic_id != CLUSTER_METADATA_ID or len(topics[0].partitions) != 1:
             return _again("the answer is not about the metadata log")
         partition = topics[0].partitions[0]
         if partition.partition_index != 0:
@@ -341,7 +340,7 @@ class Observer:
         if snapshot is None or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
             return _again("the answer is not about the snapshot")
         partition = response.topics[0].partitions[0]
-        if response.topics[0].name != METADATA_TOPIC or partition.index != 0:
+        if response.topics[0].name != CLUSTER_METADATA or partition.index != 0:
             return _again("the answer is not about the metadata log")
         handled = self._check_leader(partition, response.node_endpoints)
         if handled is not None:

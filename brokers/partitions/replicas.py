@@ -36,7 +36,6 @@ from mockraft.wire.connection import version_for
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
-RETRY_TIMEOUT_MS = 60_000
 PLAINTEXT = 0
 
 _log = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ class Replicas(Component):
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
         self._settings_version = image.version
-        self._channel = core.channel("alter-partition", RETRY_TIMEOUT_MS)
+        self._channel = core.channel("alter-partition")
         self.dormant = None if neighbours is None else Dormant(core, self, neighbours)
         # A shared view has been following the log already.
         core.view.touched = set(core.view.replicas)

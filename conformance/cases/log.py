@@ -9,9 +9,9 @@ from mockraft.conformance.cases.quorum import describe
 from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either, expect
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 TEST = "KafkaRaftClientTest"
 DIVERGING_TEST = f"{TEST}.testLeaderImmediatelySendsDivergingEpoch"
@@ -125,7 +125,7 @@ async def fetch_of_another_topic_or_partition_is_refused_as_whole(world: World) 
 
 @case("a fetch that names the topic and not its id is refused", "KafkaRaftClient.handleFetchRequest", Rank.QUIRK)
 async def fetch_that_names_topic_and_not_its_id_is_refused(world: World) -> None:
-    topics = [{"topic": METADATA_TOPIC, "partitions": [{"partition": 0}]}]
+    topics = [{"topic": CLUSTER_METADATA, "partitions": [{"partition": 0}]}]
     await fetch(world, {}, topics=topics, answer={"errorCode": codes.INVALID_REQUEST, "responses": []}, version=12)
 
 
@@ -140,7 +140,7 @@ async def fetch_at_end_waits_until_something_is_written(world: World) -> None:
     expect("the answer to Fetch", of_partition(records=NOT_EMPTY), fetched.result())
 
 
-async def fetch_snapshot(world: World, *, answer: object, topic: str = METADATA_TOPIC, **fields: object) -> None:
+async def fetch_snapshot(world: World, *, answer: object, topic: str = CLUSTER_METADATA, **fields: object) -> None:
     """`fields` are of the partition."""
     epoch, _end = await epoch_and_end(world)
     partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, **fields}
@@ -172,7 +172,7 @@ async def snapshot_of_another_cluster_is_refused(world: World) -> None:
     answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "topics": []}
     partition = {"partition": 0, "snapshotId": {"endOffset": 5, "epoch": 1}}
     for cluster_id in ("another", ""):
-        topics = [{"name": METADATA_TOPIC, "partitions": [partition]}]
+        topics = [{"name": CLUSTER_METADATA, "partitions": [partition]}]
         await world.send("FetchSnapshot", {"clusterId": cluster_id, "topics": topics}, answer=answer)
 
 
@@ -183,7 +183,7 @@ async def snapshot_of_another_cluster_is_refused(world: World) -> None:
 )
 async def snapshots_of_several_partitions_of_several_topics_are_refused(world: World) -> None:
     topics = [
-        {"name": name, "partitions": [{"partition": 0}, {"partition": 1}]} for name in (METADATA_TOPIC, "another")
+        {"name": name, "partitions": [{"partition": 0}, {"partition": 1}]} for name in (CLUSTER_METADATA, "another")
     ]
     answer = {"errorCode": codes.INVALID_REQUEST, "topics": []}
     await world.send("FetchSnapshot", {"topics": topics}, answer=answer)

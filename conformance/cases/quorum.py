@@ -5,9 +5,9 @@ from __future__ import annotations
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, MISSING, NOT_EMPTY, above, expect, like
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 TEST = "KafkaRaftClientTest"
 CHANGE_TEST = "KafkaRaftClientReconfigTest"
@@ -16,14 +16,15 @@ UNKNOWN_ID = 123456789
 
 
 async def describe(
-    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: object, version: int = -1
+    world: World, topic: str = CLUSTER_METADATA, partition: int = 0, *, answer: object, version: int = -1
 ) -> Tree:
     request = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
     return await world.send("DescribeQuorum", request, answer=answer, version=version)
 
 
 def of_partition(**fields: object) -> Tree:
-    return {"errorCode": 0, "topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0, **fields}]}]}
+    topics = [{"topicName": CLUSTER_METADATA, "partitions": [{"partitionIndex": 0, **fields}]}]
+    return {"errorCode": 0, "topics": topics}
 
 
 async def leader_epoch(world: World) -> int:
@@ -53,7 +54,7 @@ async def another_topic_has_no_quorum(world: World) -> None:
     partition = {"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}
     answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
     await describe(world, "another", answer=answer)
-    await describe(world, METADATA_TOPIC, 1, answer=answer)
+    await describe(world, CLUSTER_METADATA, 1, answer=answer)
 
 
 @case("a voter of another cluster is not removed", CHANGE_TEST)
@@ -95,7 +96,7 @@ def vote(world: World, **fields: object) -> Tree:
     return {
         "clusterId": world.cluster_id,
         "voterId": world.target.leader_id,
-        "topics": [{"topicName": METADATA_TOPIC, "partitions": [{**partition, "preVote": True, **fields}]}],
+        "topics": [{"topicName": CLUSTER_METADATA, "partitions": [{**partition, "preVote": True, **fields}]}],
     }
 
 
@@ -145,7 +146,7 @@ async def invalid_vote_is_refused(world: World, top: Tree, fields: Tree, code: i
 
 
 def epoch_request(
-    world: World, topic: str = METADATA_TOPIC, leader_id: int | None = None, epoch: int = 0, **fields: object
+    world: World, topic: str = CLUSTER_METADATA, leader_id: int | None = None, epoch: int = 0, **fields: object
 ) -> Tree:
     leader_id = world.target.leader_id if leader_id is None else leader_id
     partition = {"partitionIndex": 0, "leaderId": leader_id, "leaderEpoch": epoch}

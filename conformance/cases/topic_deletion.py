@@ -10,9 +10,9 @@ from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import TIMEOUT_MS, Topic, World
 from mockraft.wire import error_codes as codes
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 TEST = "ControllerApisTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -128,5 +128,5 @@ async def topics_that_were_to_be_deleted_in_no_time_are_refused(world: World) ->
 
 @case("the metadata topic cannot be deleted", "ControllerApis.deleteTopics")
 async def metadata_topic_cannot_be_deleted(world: World) -> None:
-    await delete(world, {"name": METADATA_TOPIC}, answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
+    await delete(world, {"name": CLUSTER_METADATA}, answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
     await delete(world, by_id(METADATA_TOPIC_ID), answer=[{"errorCode": codes.UNKNOWN_TOPIC_ID}])

@@ -18,6 +18,7 @@ from mockraft.conformance.fuzz.steps import Step, api_name
 from mockraft.wire import uuids
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 EPISODE_STEPS = 250
 LEADERSHIP = "leadership"
@@ -142,7 +143,7 @@ class Pair:
 
 def learn_voters(side: Side) -> None:
     """Learn the directory ids of the quorum's voters, which are the side's own."""
-    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    topic = TopicData(topic_name=CLUSTER_METADATA, partitions=[PartitionData(partition_index=0)])
     voters = side.request(DescribeQuorumRequest(topics=[topic]), 2).topics[0].partitions[0].current_voters
     for voter in voters:
         side.own_texts[uuids.text_of(voter.replica_directory_id)] = f"directory of {voter.replica_id}"

@@ -97,8 +97,9 @@ async def _leader_of(connection: KafkaConnection) -> str:
     from mockraft.wire.client import UnsupportedVersionError
     from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
     from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+    from mockraft.wire.topic_names import CLUSTER_METADATA
 
-    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    topic = TopicData(topic_name=CLUSTER_METADATA, partitions=[PartitionData(partition_index=0)])
     try:
         quorum = await connection.send(DescribeQuorumRequest(topics=[topic]))
         if quorum.error_code == error_codes.KAFKA_STORAGE_ERROR:

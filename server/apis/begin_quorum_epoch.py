@@ -13,7 +13,6 @@ from mockraft.server.apis.raft_requests import (
     only_partition,
 )
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import TOPIC_NAME
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -23,6 +22,7 @@ from mockraft.wire.messages.begin_quorum_epoch_response import (
     PartitionData,
     TopicData,
 )
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 
 def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> BeginQuorumEpochResponse:
@@ -34,7 +34,7 @@ def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Co
     if not refused and not is_recipient(raft, request.voter_id, partition.voter_directory_id):
         refused = error_codes.INVALID_VOTER_KEY
     data = leader_and_epoch(PartitionData, raft, error_code=refused)
-    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    topics = [TopicData(topic_name=CLUSTER_METADATA, partitions=[data])]
     return BeginQuorumEpochResponse(
         topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1)
     )

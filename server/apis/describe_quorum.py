@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.serving.api import error_with_default_message
@@ -21,6 +21,7 @@ from mockraft.wire.messages.describe_quorum_response import (
     TopicData,
 )
 from mockraft.wire.messages.describe_quorum_response import ReplicaState as ResponseState
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 _DIRECTORY_IDS_VERSION = 2
 _NODES_VERSION = 2
@@ -31,7 +32,7 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Cont
     topics = request.topics
     if not (
         len(topics) == 1
-        and topics[0].topic_name == TOPIC_NAME
+        and topics[0].topic_name == CLUSTER_METADATA
         and [partition.partition_index for partition in topics[0].partitions] == [PARTITION]
     ):
         return _unknown_topics(request)
@@ -42,7 +43,7 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Cont
     leading = raft.leading
     if leading is None:
         refused = _refused(PARTITION, error_codes.NOT_LEADER_OR_FOLLOWER)
-        return DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[refused])])
+        return DescribeQuorumResponse(topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[refused])])
 
     def states(replicas: Iterable[tuple[ReplicaKey, ReplicaState]]) -> list[ResponseState]:
         return [_state(controller, key, state, ctx) for key, state in replicas]
@@ -55,7 +56,7 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Cont
         current_voters=states((node.key, state) for node, state in leading.voters.values()),
         observers=states(raft.observers(ctx.now_ms).items()),
     )
-    response = DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[partition])])
+    response = DescribeQuorumResponse(topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])])
     if ctx.api_version >= _NODES_VERSION:
         response.nodes = [
             Node(node_id=voter_id, listeners=[Listener(name=e.name, host=e.host, port=e.port) for e in node.endpoints])

@@ -7,7 +7,7 @@ as in BeginQuorumEpoch.
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import apply_reported_leader, leader_and_epoch, node_endpoints, only_partition
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages import end_quorum_epoch_request
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
@@ -17,6 +17,7 @@ from mockraft.wire.messages.end_quorum_epoch_response import (
     PartitionData,
     TopicData,
 )
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 
 def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> EndQuorumEpochResponse:
@@ -28,7 +29,7 @@ def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Cont
     if not refused:
         raft.epoch_ends(partition.leader_id, _successors(partition), ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft, error_code=refused)
-    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    topics = [TopicData(topic_name=CLUSTER_METADATA, partitions=[data])]
     return EndQuorumEpochResponse(
         topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1)
     )

@@ -15,7 +15,7 @@ from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.serving.parked import Parked
@@ -30,6 +30,7 @@ from mockraft.wire.messages.fetch_response import (
     PartitionData,
 )
 from mockraft.wire.messages.fetch_response import SnapshotId as ResponseSnapshotId
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 _LOGGER = logging.getLogger(__name__)
 _RECORDS_BYTES_MAX = 8 << 20
@@ -83,7 +84,7 @@ def _replica_id(request: FetchRequest) -> int:
 
 def _metadata_partition(request: FetchRequest) -> FetchPartition | None:
     """Return the requested partition, None unless it is the metadata log's (RaftUtil.hasValidTopicPartition)."""
-    if len(request.topics) != 1 or request.topics[0].topic_id != TOPIC_ID:
+    if len(request.topics) != 1 or request.topics[0].topic_id != CLUSTER_METADATA_ID:
         return None
     partitions = request.topics[0].partitions
     return partitions[0] if len(partitions) == 1 and partitions[0].partition == PARTITION else None
@@ -165,7 +166,7 @@ def _built(
     data.current_leader = leader_and_epoch(LeaderIdAndEpoch, raft)
     if data.records is None:
         data.records = b""
-    topic = FetchableTopicResponse(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[data])
+    topic = FetchableTopicResponse(topic=CLUSTER_METADATA, topic_id=CLUSTER_METADATA_ID, partitions=[data])
     endpoints = node_endpoints(NodeEndpoint, raft, ctx, since_version=_NODE_ENDPOINTS_VERSION)
     return kind(responses=[topic], node_endpoints=endpoints)
 

@@ -9,7 +9,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
-from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
@@ -24,6 +24,7 @@ from mockraft.wire.messages.fetch_snapshot_response import (
     TopicSnapshot,
 )
 from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as ResponseSnapshotId
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 _CHUNK_BYTES_MAX = 8 << 20
 
@@ -36,12 +37,12 @@ def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Contr
         raise ApiError(error_codes.INVALID_REQUEST)
     topic = request.topics[0]
     partition = topic.partitions[0]
-    if topic.name != TOPIC_NAME or partition.partition != PARTITION:
+    if topic.name != CLUSTER_METADATA or partition.partition != PARTITION:
         unknown = PartitionSnapshot(index=partition.partition, error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
         return _response(topic.name, unknown, ctx, controller)
     answer = _read(request, partition, controller, ctx.now_ms)
     answer.current_leader = leader_and_epoch(LeaderIdAndEpoch, controller.raft)
-    return _response(TOPIC_NAME, answer, ctx, controller)
+    return _response(CLUSTER_METADATA, answer, ctx, controller)
 
 
 def _read(

@@ -9,7 +9,7 @@ from mockraft.server.apis import refusals
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.outgoing import NodeEndpoint
@@ -25,6 +25,7 @@ from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 EndpointT = TypeVar("EndpointT")
 LeaderT = TypeVar("LeaderT")
@@ -58,7 +59,8 @@ def only_partition(
     if cluster_id is not None and cluster_id != controller.config.cluster_id:
         node_id = sender(partitions[0][1]) if partitions else -1
         raise refusals.other_cluster(controller, cluster_id, node_id, refusals.QUORUM)
-    if len(topics) != 1 or [(name, each.partition_index) for name, each in partitions] != [(TOPIC_NAME, PARTITION)]:
+    named = [(name, each.partition_index) for name, each in partitions]
+    if len(topics) != 1 or named != [(CLUSTER_METADATA, PARTITION)]:
         raise ApiError(error_codes.INVALID_REQUEST)
     return partitions[0][1]
 

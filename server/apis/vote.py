@@ -12,13 +12,14 @@ from mockraft.server.apis.raft_requests import (
     voter_refusal,
 )
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
 from mockraft.wire.messages import vote_request
 from mockraft.wire.messages.vote_request import VoteRequest
 from mockraft.wire.messages.vote_response import NodeEndpoint, PartitionData, TopicData, VoteResponse
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 
 def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) -> VoteResponse:
@@ -28,7 +29,7 @@ def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) ->
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft, error_code=refused, vote_granted=granted)
-    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    topics = [TopicData(topic_name=CLUSTER_METADATA, partitions=[data])]
     return VoteResponse(topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1))
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.releases import Behaviour, release
+from mockraft.releases import METADATA_VERSION, Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
@@ -25,7 +25,7 @@ from mockraft.server.controller.result import (
 )
 from mockraft.server.controller.security.authorizer import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
-from mockraft.server.controller.settings.features import METADATA_VERSION, check_supported
+from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.placement import UsableRacks
 from mockraft.serving.directory_ids import draw_uuid

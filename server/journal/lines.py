@@ -12,6 +12,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names, with_constructor
 from mockraft.wire.names import camel
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 from mockraft.wire.uuids import text_of
 
 FIELDS_MAX = 4
@@ -44,7 +45,6 @@ _NOT_SIGNIFICANT = frozenset(
         "timeout_ms",
     )
 )
-_METADATA_TOPIC_ID = bytes(15) + b"\1"
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:
             value = value[0]
         if isinstance(value, Struct):
             yield from significant_fields(value)
-        elif value != _METADATA_TOPIC_ID:
+        elif value != CLUSTER_METADATA_ID:
             yield camel(name), f"[{len(value)}]" if isinstance(value, list) else value
 
 

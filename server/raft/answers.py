@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME
+from mockraft.server.controller.quorum.election_state import PARTITION
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
     from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -105,7 +106,7 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
     if response.error_code != error_codes.NONE:
         return _unexpected(target, response.error_code)
     topics = response.responses
-    if len(topics) != 1 or topics[0].topic_id != TOPIC_ID or len(topics[0].partitions) != 1:
+    if len(topics) != 1 or topics[0].topic_id != CLUSTER_METADATA_ID or len(topics[0].partitions) != 1:
         return False
     partition = topics[0].partitions[0]
     handled = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
@@ -226,7 +227,7 @@ def _only(error_code: int, topics: Sequence[tuple[str, Sequence[T]]]) -> T | Non
     if error_code != error_codes.NONE or len(topics) != 1:
         return None
     name, partitions = topics[0]
-    return partitions[0] if name == TOPIC_NAME and len(partitions) == 1 else None
+    return partitions[0] if name == CLUSTER_METADATA and len(partitions) == 1 else None
 
 
 def _common(quorum: Quorum, endpoints: Sequence[_Endpoint], error: int, leader: _Leader, now_ms: int) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire.messages import begin_quorum_epoch_request as begin
@@ -11,6 +11,7 @@ from mockraft.wire.messages import fetch_request as fetch
 from mockraft.wire.messages import fetch_snapshot_request as fetch_snapshot
 from mockraft.wire.messages import update_raft_voter_request as update
 from mockraft.wire.messages import vote_request as vote
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 FETCH_MAX_WAIT_MS = 500
 FETCH_BYTES_MAX = 8 << 20
@@ -31,7 +32,7 @@ def vote_for(quorum: Quorum, voter: ReplicaKey) -> vote.VoteRequest:
         last_offset=quorum.log.end_offset,
         pre_vote=quorum.role is Role.PROSPECTIVE,
     )
-    topic = vote.TopicData(topic_name=TOPIC_NAME, partitions=[partition])
+    topic = vote.TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])
     return vote.VoteRequest(cluster_id=quorum.config.cluster_id, voter_id=voter.id, topics=[topic])
 
 
@@ -47,7 +48,7 @@ def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequ
     return begin.BeginQuorumEpochRequest(
         cluster_id=config.cluster_id,
         voter_id=voter.id,
-        topics=[begin.TopicData(topic_name=TOPIC_NAME, partitions=[partition])],
+        topics=[begin.TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])],
         leader_endpoints=[
             begin.LeaderEndpoint(name=config.controller_listener_name, host=config.voter_host, port=config.voter_port)
         ],
@@ -65,7 +66,7 @@ def end_epoch(quorum: Quorum) -> end.EndQuorumEpochRequest:
             end.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id) for key in quorum.successors
         ],
     )
-    topic = end.TopicData(topic_name=TOPIC_NAME, partitions=[partition])
+    topic = end.TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])
     return end.EndQuorumEpochRequest(cluster_id=quorum.config.cluster_id, topics=[topic])
 
 
@@ -85,7 +86,7 @@ def fetch_log(quorum: Quorum) -> fetch.FetchRequest:
         replica_state=fetch.ReplicaState(replica_id=quorum.config.node_id),
         max_wait_ms=FETCH_MAX_WAIT_MS,
         max_bytes=FETCH_BYTES_MAX,
-        topics=[fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
+        topics=[fetch.FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[partition])],
     )
 
 
@@ -107,7 +108,7 @@ def fetch_rest_of_snapshot(quorum: Quorum) -> fetch_snapshot.FetchSnapshotReques
         cluster_id=quorum.config.cluster_id,
         replica_id=quorum.config.node_id,
         max_bytes=FETCH_BYTES_MAX,
-        topics=[fetch_snapshot.TopicSnapshot(name=TOPIC_NAME, partitions=[partition])],
+        topics=[fetch_snapshot.TopicSnapshot(name=CLUSTER_METADATA, partitions=[partition])],
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from mockraft.releases import Behaviour, release
+from mockraft.releases import KRAFT_VERSION, Behaviour, release
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
@@ -17,8 +17,6 @@ from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
-
-KRAFT_VERSION = "kraft.version"
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.metadata.metadata_view import MetadataView
-from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID, Observer
+from mockraft.brokers.metadata.observer import Observer
 from mockraft.releases import DEFAULT
 from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys, error_codes, metadata_log_frame, record_batch
@@ -29,6 +29,7 @@ from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerReq
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.voters_record import Endpoint, Voter, VotersRecord
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
 from ..topics import ask, assigned, create_topics
 from ..waiting import until
@@ -43,7 +44,7 @@ def fetched(
     high_watermark: int = 0,
     leader: tuple[int, int] = (LEADER_ID, 1),
     endpoints: Sequence[tuple[int, str, int]] = ((LEADER_ID, *ENDPOINT),),
-    topic_id: bytes = METADATA_TOPIC_ID,
+    topic_id: bytes = CLUSTER_METADATA_ID,
     error_code: int = 0,
     top_error_code: int = 0,
     **partition: Any,

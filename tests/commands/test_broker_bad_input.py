@@ -19,7 +19,6 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.ensemble import LogDirsError
-from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import parse_request, write_response
 from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
@@ -30,6 +29,7 @@ from mockraft.wire.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
 CLUSTER_ID = "T0ta1ly_Mocked-Cluster"
 NOBODY = "127.0.0.1:1"
@@ -271,7 +271,7 @@ class Redirecting:
         return FetchResponse(
             responses=[
                 FetchableTopicResponse(
-                    topic_id=METADATA_TOPIC_ID,
+                    topic_id=CLUSTER_METADATA_ID,
                     partitions=[
                         PartitionData(
                             error_code=error_codes.NOT_LEADER_OR_FOLLOWER,

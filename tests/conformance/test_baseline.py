@@ -8,9 +8,9 @@ import pytest
 from mockraft.conformance import baseline
 from mockraft.conformance.case import ELR
 from mockraft.conformance.suite import all_cases
-from mockraft.conformance.target import METADATA_VERSION, Target
+from mockraft.conformance.target import Target
 from mockraft.conformance.verdicts import Outcome
-from mockraft.releases import release
+from mockraft.releases import METADATA_VERSION, release
 
 LACKED = (
     r"the controller (offers \w+ \d+-\d+, not \d+|does not offer \w+)$|\w+ \d+, the newest there, has no [\w.]+$"

@@ -10,8 +10,8 @@ from mockraft.conformance.documents.marked_text import marked, replace_marked
 from mockraft.conformance.documents.parity_table import LEVELS, column
 from mockraft.conformance.reports.conformance_level import Level
 from mockraft.conformance.suite import AREAS, all_cases
-from mockraft.conformance.target import METADATA_VERSION, Target
-from mockraft.releases import release
+from mockraft.conformance.target import Target
+from mockraft.releases import METADATA_VERSION, release
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 ELR_SINCE = 26

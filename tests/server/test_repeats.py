@@ -11,7 +11,6 @@ import pytest
 from mockraft import stub
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import TOPIC_ID
 from mockraft.server.effects import Effect, Send
 from mockraft.server.journal import Entry, Exchange
 from mockraft.server.repeats import REQUEST_BYTES_MAX
@@ -24,6 +23,7 @@ from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateT
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
 from ..budgets import budget
 from ..conftest import directory, registration_request, uuid
@@ -153,7 +153,7 @@ class Script:
             cluster_id=rng.choice([self.controller.config.cluster_id] * 9 + ["another"]),
             max_wait_ms=rng.choice([0] * 80 + [50]),
             max_bytes=rng.choice([0, 1 << 20]),
-            topics=[FetchTopic(topic_id=rng.choice([TOPIC_ID] * 9 + [bytes(16)]), partitions=[partition])],
+            topics=[FetchTopic(topic_id=rng.choice([CLUSTER_METADATA_ID] * 9 + [bytes(16)]), partitions=[partition])],
         )
         request.replica_state.replica_id = replica_id
         return self.frame(request, 17, rng.choice(["raft-client-1", "", None]))

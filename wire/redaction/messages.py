@@ -32,6 +32,7 @@ from mockraft.wire.redaction.secret_fields import (
     may_hold_records,
     secret_fields,
 )
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -43,8 +44,6 @@ S = TypeVar("S", bound=Struct)
 _ENCLOSING: Final = frozenset(("EnvelopeRequest", "EnvelopeResponse", "FetchResponse", "FetchSnapshotResponse"))
 """Messages with other messages or metadata records inside."""
 
-_METADATA_TOPIC: Final = "__cluster_metadata"
-_METADATA_TOPIC_ID: Final = bytes(15) + b"\1"
 _CRC = slice(17, 21)
 _FIRST_PRINTABLE = 0x20
 
@@ -196,7 +195,7 @@ def _is_listed(spec: StructSpec) -> bool:
 
 
 def _is_metadata(topic: Struct) -> bool:
-    return getattr(topic, "topic_id", None) == _METADATA_TOPIC_ID or getattr(topic, "topic", None) == _METADATA_TOPIC
+    return getattr(topic, "topic_id", None) == CLUSTER_METADATA_ID or getattr(topic, "topic", None) == CLUSTER_METADATA
 
 
 def _is_plain(frame: bytes, lookup: MessageLookup) -> bool:

@@ -15,9 +15,9 @@ from mockraft.commands.serve.failures import cannot_listen, fail, is_about_addre
 from mockraft.commands.serve.options import ADMIN_OFF, OptionError
 from mockraft.commands.serve.stubs import load, log_unused
 from mockraft.commands.signals import stop_after_stdin, stop_on_signals
+from mockraft.releases import METADATA_VERSION
 from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.server.double import Double
 from mockraft.server.journal import ClosedConnection
 from mockraft.server.running import event_loop

@@ -18,10 +18,11 @@ from mockraft.double.plan.placement import Assignment, Placement, PlacementError
 from mockraft.double.plan.steps import Step, steps_of
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_values import Operation
+from mockraft.releases import METADATA_VERSION
 from mockraft.server.apis import refusals
 from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.settings.feature_updates import UpgradeType
-from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
+from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,

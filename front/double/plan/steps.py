@@ -32,8 +32,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from mockraft.releases import release
-from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.releases import METADATA_VERSION, release
 from mockraft.wire import uuids
 from mockraft.wire.names import did_you_mean
 

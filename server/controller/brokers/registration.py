@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.releases import Behaviour, Release
+from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.image.cluster import Levels, kept_by_features, levels_of
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION
 from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.serving import directory_ids

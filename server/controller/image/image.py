@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mockraft.releases import MetadataVersion
+from mockraft.releases import METADATA_VERSION, MetadataVersion
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Topic, TopicsImage
-from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION
+from mockraft.server.controller.settings.features import ELR_VERSION
 from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt

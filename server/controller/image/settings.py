@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.kafka_configs import config_keys
-from mockraft.releases import Release, release
-from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.releases import METADATA_VERSION, Release, release
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from mockraft.wire.records.config_record import ConfigRecord

@@ -15,19 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import (
-    NO_DIRECTORY_ID,
-    PARTITION,
-    TOPIC_ID,
-    TOPIC_NAME,
-    Election,
-    ReplicaKey,
-)
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, Election, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.serving.directory_lock import lock_directory
 from mockraft.serving.private_files import DIRECTORY_MODE, opener
 from mockraft.wire import error_codes, uuids
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
     import random
@@ -35,7 +29,7 @@ if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
 
 _META_VERSIONS = ("0", "1")
-PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
+PARTITION_DIR = f"{CLUSTER_METADATA}-{PARTITION}"
 
 
 class DataDirError(ValueError):
@@ -174,11 +168,11 @@ class DataDir:
         self.partition_path.mkdir(DIRECTORY_MODE, exist_ok=True)
         # Also when it exists: the process that created it may have been killed before it synced it.
         sync_directory(self.path)
-        topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(TOPIC_ID)}"
+        topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(CLUSTER_METADATA_ID)}"
         if not topic.exists():
             replace_file(topic, [f"version: 0\n{topic_id}".encode()])
         elif topic_id not in topic.read_text(errors="replace").splitlines():
-            raise DataDirError(f"{topic}: it has not the {topic_id} of {TOPIC_NAME}")
+            raise DataDirError(f"{topic}: it has not the {topic_id} of {CLUSTER_METADATA}")
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
         found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mockraft.releases import Release, release
+from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file_in_steps
@@ -177,10 +177,10 @@ class LogFiles:
         if not found and path == first_snapshot:
             return None
         levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
-        level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
+        level = levels.pop(METADATA_VERSION, self._config.metadata_version)
         of, unstable = release(self._config.release), self._config.unstable_feature_versions_enable
         try:
-            for name, chosen in {features.METADATA_VERSION: level, **levels}.items():
+            for name, chosen in {METADATA_VERSION: level, **levels}.items():
                 features.check_supported(of, name, chosen, unstable=unstable)
             return features.bootstrap_records(
                 level,
@@ -207,5 +207,5 @@ def _is_feature(at: RecordAt) -> bool:
 
 def _all_levels(level: int, of: Release, chosen: dict[str, int]) -> dict[str, int]:
     """Return the chosen levels, and 0 for features that are on by default but were not chosen."""
-    chosen.pop(features.KRAFT_VERSION, None)
+    chosen.pop(KRAFT_VERSION, None)
     return {**dict.fromkeys(features.default_feature_levels(level, of), 0), **chosen}

@@ -1,4 +1,4 @@
-"""Identities and election state shared by the metadata log and raft (Kafka's Topic, ReplicaKey, ElectionState)."""
+"""Identities and election state shared by the metadata log and raft (Kafka's ReplicaKey, ElectionState)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from mockraft.wire import uuids
 
-TOPIC_NAME = "__cluster_metadata"
-TOPIC_ID = bytes(15) + b"\x01"
 PARTITION = 0
 
 NO_DIRECTORY_ID = bytes(16)

@@ -8,16 +8,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import BROKER
-from mockraft.releases import Behaviour, Release
+from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
 from mockraft.server.controller.image import VersionRange
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.configs import MIN_INSYNC_REPLICAS
-from mockraft.server.controller.settings.features import (
-    ELR_VERSION,
-    KRAFT_VERSION,
-    METADATA_VERSION,
-    STREAMS_VERSION,
-)
+from mockraft.server.controller.settings.features import ELR_VERSION, STREAMS_VERSION
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, in_timeline_map_order
 from mockraft.wire.metadata_log_frame import RecordAt

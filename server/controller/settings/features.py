@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from mockraft.releases import NEWEST, SUPPORTED, MetadataVersion, Release
+from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, NEWEST, SUPPORTED, MetadataVersion, Release
 from mockraft.releases import release as release_named
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
@@ -16,8 +16,6 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
-METADATA_VERSION: Final = "metadata.version"
-KRAFT_VERSION: Final = "kraft.version"
 STREAMS_VERSION: Final = "streams.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 

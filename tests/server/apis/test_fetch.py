@@ -6,12 +6,13 @@ import pytest
 from mockraft.server.apis import fetch
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import TOPIC_ID, ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
 from ...fetches import fetch_request
 
@@ -27,7 +28,7 @@ request = partial(
 
 def partition_of(response: Any) -> Any:
     (topic,) = response.responses
-    assert topic.topic_id == TOPIC_ID
+    assert topic.topic_id == CLUSTER_METADATA_ID
     (partition,) = topic.partitions
     return partition
 
@@ -166,10 +167,10 @@ METADATA_PARTITION = FetchPartition(partition=0, last_fetched_epoch=0, current_l
     [
         [],
         [FetchTopic(topic_id=bytes(16), partitions=[METADATA_PARTITION])],
-        [FetchTopic(topic_id=TOPIC_ID, partitions=[])],
-        [FetchTopic(topic_id=TOPIC_ID, partitions=[METADATA_PARTITION, METADATA_PARTITION])],
-        [FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=1)])],
-        [FetchTopic(topic_id=TOPIC_ID, partitions=[METADATA_PARTITION])] * 2,
+        [FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[])],
+        [FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[METADATA_PARTITION, METADATA_PARTITION])],
+        [FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[FetchPartition(partition=1)])],
+        [FetchTopic(topic_id=CLUSTER_METADATA_ID, partitions=[METADATA_PARTITION])] * 2,
     ],
 )
 def test_anything_but_the_metadata_log_is_refused(rig: Any, topics: list[FetchTopic]) -> None:
