@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from mockraft.server.controller.log import snapshot
-from mockraft.server.controller.log.data_dir import PARTITION_DIR, read_properties
+from mockraft.server.controller.log.data_dir import PARTITION_DIR, DataDirError, read_meta_properties
 from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.log.state_file import about_state
@@ -51,7 +51,10 @@ def _read_directory(path: Path) -> History:
         if _SEGMENT.fullmatch(each.name):
             _read_segment(each, batches, notes)
     properties_path = partition.parent / "meta.properties"
-    properties = read_properties(properties_path.read_text(errors="replace")) if properties_path.exists() else {}
+    try:
+        properties = read_meta_properties(properties_path) if properties_path.exists() else {}
+    except DataDirError as error:
+        raise SourceError(str(error)) from error
     base, following = longest(snapshots, batches)
     history = History(path, base, following, properties.get("cluster.id", ""), properties, notes)
     if len(following) < sum(offset >= history.start_offset for offset in batches):

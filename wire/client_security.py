@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mockraft.wire import java_properties
 from mockraft.wire.sasl import SaslLogin
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -82,11 +83,10 @@ def security_of(properties: Mapping[str, str]) -> ClientSecurity:
 
 
 def read_properties(path: Path) -> ClientSecurity:
-    """Parse a properties file of lines `key=value` with `security_of`. Raises OSError if the file is missing."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    """Parse a properties file with `security_of`. Raises OSError if it is missing, ValueError as `security_of`."""
     try:
-        return security_of({key.strip(): value.strip() for key, _, value in pairs})
+        found = java_properties.read(path.read_bytes())
+        return security_of({key: value.strip() for key, value in found.items()})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mockraft.brokers.log_dirs import java_properties
-from mockraft.wire import uuids
+from mockraft.wire import java_properties, uuids
 from mockraft.wire.java_values import parse_integer
 
 META_PROPERTIES = "meta.properties"

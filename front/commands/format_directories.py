@@ -114,7 +114,7 @@ def random_uuid(seed: Seed = None) -> None:
 
 def _node_in(path: Path) -> _Node:
     from mockraft.brokers.disks import durable_file
-    from mockraft.brokers.log_dirs import java_properties
+    from mockraft.wire import java_properties
 
     try:
         properties = java_properties.read(durable_file.read(path, PROPERTIES_BYTES_MAX))

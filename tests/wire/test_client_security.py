@@ -148,8 +148,8 @@ def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
     path.write_text(
         "# as for kafka-topics --command-config\nsecurity.protocol=SASL_SSL\nssl.truststore.type=PEM\n"
         "ssl.truststore.location=/ca.pem\nsasl.mechanism=SCRAM-SHA-256\nssl.endpoint.identification.algorithm=\n"
-        'sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="bo\\"b" '
-        'password="a=b;c" tokenauth="true";\n'
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        '  username="bo\\\\"b" password="a=b;c" tokenauth="true";\n'
     )
     login = SaslLogin("SCRAM-SHA-256", 'bo"b', "a=b;c", is_token=True)
     expected = ClientSecurity("SASL_SSL", Path("/ca.pem"), login=login, checks_host=False)

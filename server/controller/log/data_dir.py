@@ -20,7 +20,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.serving.directory_lock import lock_directory
 from mockraft.serving.private_files import DIRECTORY_MODE, opener
-from mockraft.wire import error_codes, uuids
+from mockraft.wire import error_codes, java_properties, uuids
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class DataDir:
                 raise DataDirError(f"data dir {self.path}: has a log but no meta.properties: its owner is unknown")
             found = {}
         else:
-            found = read_properties(path.read_text(errors="replace"))
+            found = read_meta_properties(path)
             if found.get("version", "1") not in _META_VERSIONS:
                 raise DataDirError(f"{path}: version {found['version']} is not one that this mockraft can read")
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
@@ -185,7 +185,7 @@ class DataDir:
 def cluster_id_of(path: Path) -> str | None:
     """Return the cluster id in a data dir's meta.properties, None if there is none. DataDirError when unreadable."""
     try:
-        return read_properties((path / "meta.properties").read_text(errors="replace")).get("cluster.id")
+        return read_meta_properties(path / "meta.properties").get("cluster.id")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -252,8 +252,9 @@ def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
         raise DataDirError(f"{path}: {key} is {found}, but this controller has {expected}: not its data dir")
 
 
-def read_properties(text: str) -> dict[str, str]:
-    """Return the keys and values of a Java properties file such as meta.properties."""
-    lines = (line.strip() for line in text.splitlines())
-    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def read_meta_properties(path: Path) -> dict[str, str]:
+    """Return the keys and values of meta.properties. OSError; DataDirError if it is no Java properties file."""
+    try:
+        return java_properties.read(path.read_bytes())
+    except ValueError as error:
+        raise DataDirError(f"{path}: {error}") from error

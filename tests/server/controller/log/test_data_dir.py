@@ -276,6 +276,9 @@ def test_the_cluster_id_is_found_in_any_meta_properties(tmp_path: Path) -> None:
     path = tmp_path / "meta.properties"
     path.write_bytes(b"#\xff\ncluster.id=" + CLUSTER_ID.encode())
     assert data_dir.cluster_id_of(tmp_path) == CLUSTER_ID
+    path.write_bytes(b"cluster.id=\\u12")
+    with pytest.raises(DataDirError, match=r"meta\.properties: Malformed"):
+        data_dir.cluster_id_of(tmp_path)
     path.unlink()
     path.mkdir()
     with pytest.raises(DataDirError, match=r"meta\.properties: cannot be read: .*Is a directory"):

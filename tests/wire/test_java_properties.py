@@ -1,0 +1,53 @@
+"""Java's properties files as Java reads and writes them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mockraft.wire import java_properties
+
+BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", {}),
+        (b"#\n#Sun Nov 22 01:42:26 UTC 2026\nnode.id=8\nversion=1\n", {"node.id": "8", "version": "1"}),
+        (b"a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        (b"a = 1 \n b:2\nc 3\nd\n! no\n  # no\n", {"a": "1 ", "b": "2", "c": "3", "d": ""}),
+        (b"a=1\\\n   2\\\n3\nb=\\\\\nc=4", {"a": "123", "b": "\\", "c": "4"}),
+        (b"a=1\\\n#2\n", {"a": "1#2"}),
+        (b"a=1\\", {"a": "1"}),
+        (b"\\", {}),
+        (b"a\\=b=c\\u0041\\t\\q=", {"a=b": "cA\tq="}),
+        (b"a=1\na=2", {"a": "2"}),
+        (b"=x", {"": "x"}),
+        (b"\x0bkey=1", {"\x0bkey": "1"}),
+        (b"a=\xe9", {"a": "é"}),
+        (b"\x00\xff\xfe", {"\x00\xff\xfe": ""}),
+    ],
+)
+def test_parses_files_as_java_does(data: bytes, found: dict[str, str]) -> None:
+    assert java_properties.read(data) == found
+
+
+@pytest.mark.parametrize("data", [b"a=\\u00", b"\\uXYZW=1", b"a=\\u-123"])
+def test_refuses_a_broken_escape(data: bytes) -> None:
+    with pytest.raises(ValueError, match="Malformed"):
+        java_properties.read(data)
+
+
+@given(st.dictionaries(BMP, BMP))
+def test_round_trips(properties: dict[str, str]) -> None:
+    assert java_properties.read(java_properties.write(properties)) == properties
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_parsed_or_refused_with_a_reason(data: bytes) -> None:
+    found, complaint = {}, ""
+    try:
+        found = java_properties.read(data)
+    except ValueError as error:
+        complaint = str(error)
+    assert complaint in ("", r"Malformed \uxxxx encoding.")
+    assert len(found) <= len(data)
