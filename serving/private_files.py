@@ -1,5 +1,7 @@
 """Files and directories that only their owner can read: data directories, saved states, captures, journals.
 
+Files that a server depends on are replaced as a whole, and read up to a size.
+
 Kafka creates its log directories by the umask, so that everybody on the machine can usually read the SCRAM credentials
 in them. Files of tests end up in shared folders and artefacts, so these are created with mode 0600, directories with
 0700. The mode of a file that exists is not changed.
@@ -7,7 +9,10 @@ in them. Files of tests end up in shared folders and artefacts, so these are cre
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,3 +29,59 @@ def write_private(path: Path, data: bytes) -> None:
     """Write a file, private if it is new. OSError."""
     with open(path, "wb", opener=opener) as file:
         file.write(data)
+
+
+def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
+    """Write a file so that a crash leaves the old one or the new one, whole.
+
+    Until it is complete its name ends in `suffix`; a file that is replaced keeps its mode. OSError when it cannot be
+    written.
+    """
+    for _ in replace_file_in_steps(path, parts, suffix):
+        pass
+
+
+def replace_file_in_steps(path: Path, parts: Iterable[bytes], suffix: str) -> Iterator[None]:
+    """Do as `replace_file`, and pause at each empty part. If the iterator is closed before its end, nothing is left."""
+    beside = path.with_name(path.name + suffix)
+    try:
+        with open(beside, "wb", opener=opener) as file:
+            for part in parts:
+                if part:
+                    file.write(part)
+                else:
+                    yield
+            file.flush()
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Flush a directory's entries to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: Path, size_max: int) -> bytes:
+    """Return the content of a regular file of at most `size_max` bytes, else OSError: a pipe would hang."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(size_max + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > size_max:
+        raise OSError(f"{path} has more than {size_max} bytes")
+    return data

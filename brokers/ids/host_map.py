@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mockraft.brokers.disks import durable_file
 from mockraft.brokers.ids.identity import BROKER_ID_MAX, IdentityError, checked_host
+from mockraft.serving.private_files import read_file, replace_file
 
 HOSTS_FILE = "hosts.json"
 LOCK_FILE = "hosts.json.lock"
@@ -86,7 +86,7 @@ class HostFile:
         """Return the current map, empty when there is no file. Raises HostMapError."""
         self._check_directory()
         try:
-            return HostMap.read(durable_file.read(self.path, FILE_BYTES_MAX))
+            return HostMap.read(read_file(self.path, FILE_BYTES_MAX))
         except FileNotFoundError:
             return HostMap()
         except OSError as error:
@@ -107,7 +107,7 @@ class HostFile:
             if after == before:
                 return
             try:
-                durable_file.replace(self.path, after)
+                replace_file(self.path, [after])
             except OSError as error:
                 raise HostMapError(f"{self.path} cannot be written: {error.strerror or error}") from error
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mockraft.brokers.disks import durable_file
 from mockraft.releases import METADATA_VERSION
+from mockraft.serving.private_files import read_file
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
@@ -21,7 +21,7 @@ def fault_in(directory: Path) -> str | None:
     """
     path = directory / BOOTSTRAP_CHECKPOINT
     try:
-        names = _feature_names(durable_file.read(path, FILE_BYTES_MAX))
+        names = _feature_names(read_file(path, FILE_BYTES_MAX))
     except FileNotFoundError:
         return None
     except OSError as error:

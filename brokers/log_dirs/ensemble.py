@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.disks import durable_file
 from mockraft.brokers.log_dirs import bootstrap_checkpoint
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.serving.directory_ids import is_reserved
+from mockraft.serving.private_files import read_file, replace_file
 from mockraft.wire import uuids
 
 METADATA_PARTITION_DIR = "__cluster_metadata-0"
@@ -135,7 +135,7 @@ def write_meta(path: str, meta: MetaProperties) -> None:
     """Write a directory's meta.properties. Raises LogDirsError."""
     file = Path(path, META_PROPERTIES)
     try:
-        durable_file.replace(file, meta.write())
+        replace_file(file, [meta.write()])
     except OSError as error:
         raise not_written(path, error) from error
 
@@ -182,7 +182,7 @@ def _look(path: str) -> DirFound:
     except (OSError, ValueError) as error:
         return DirFound(path, error=str(error), usable=False)
     try:
-        meta = MetaProperties.read(durable_file.read(directory / META_PROPERTIES, META_BYTES_MAX))
+        meta = MetaProperties.read(read_file(directory / META_PROPERTIES, META_BYTES_MAX))
     except FileNotFoundError:
         return found
     except OSError as error:

@@ -113,11 +113,11 @@ def random_uuid(seed: Seed = None) -> None:
 
 
 def _node_in(path: Path) -> _Node:
-    from mockraft.brokers.disks import durable_file
+    from mockraft.serving.private_files import read_file
     from mockraft.wire import java_properties
 
     try:
-        properties = java_properties.read(durable_file.read(path, PROPERTIES_BYTES_MAX))
+        properties = java_properties.read(read_file(path, PROPERTIES_BYTES_MAX))
     except (OSError, ValueError) as error:
         _bad(f"{path}: {getattr(error, 'strerror', None) or error}", "--config")
     roles = _words(properties, "process.roles")

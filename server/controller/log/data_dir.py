@@ -6,11 +6,9 @@ leader-epoch-checkpoint}`. Each file is replaced as a whole: written beside, fsy
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +17,7 @@ from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PA
 from mockraft.server.controller.result import ApiError
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.serving.directory_lock import lock_directory
-from mockraft.serving.private_files import DIRECTORY_MODE, opener
+from mockraft.serving.private_files import DIRECTORY_MODE, replace_file, sync_directory
 from mockraft.wire import error_codes, java_properties, uuids
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
@@ -190,46 +188,6 @@ def cluster_id_of(path: Path) -> str | None:
         return None
     except OSError as error:
         raise DataDirError(f"{path / 'meta.properties'}: cannot be read: {error}") from error
-
-
-def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
-    """Write a file so that a crash leaves the old one or the new one, whole.
-
-    Until it is complete its name ends in `suffix`; a file that is replaced keeps its mode. OSError when it cannot be
-    written.
-    """
-    for _ in replace_file_in_steps(path, parts, suffix):
-        pass
-
-
-def replace_file_in_steps(path: Path, parts: Iterable[bytes], suffix: str) -> Iterator[None]:
-    """Do as `replace_file`, and pause at each empty part. If the iterator is closed before its end, nothing is left."""
-    beside = path.with_name(path.name + suffix)
-    try:
-        with open(beside, "wb", opener=opener) as file:
-            for part in parts:
-                if part:
-                    file.write(part)
-                else:
-                    yield
-            file.flush()
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Flush a directory's entries to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _int32(state: Mapping[str, str | int], key: str) -> int:

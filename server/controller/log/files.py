@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
-from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file_in_steps
+from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError
 from mockraft.server.controller.log.segments import LogStorage, StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
 from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
+from mockraft.serving.private_files import replace_file_in_steps
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.log.data_dir import DataDirError, StorageError, sync_directory
-from mockraft.serving.private_files import FILE_MODE
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError
+from mockraft.serving.private_files import FILE_MODE, sync_directory
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader

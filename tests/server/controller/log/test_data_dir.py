@@ -1,5 +1,4 @@
 import fcntl
-import os
 import random
 import subprocess
 import sys
@@ -233,19 +232,6 @@ def test_a_damaged_directory_id_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    data_dir.replace_file(path, [b"old"])
-
-    def fail(_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="Input/output error"):
-        data_dir.replace_file(path, [b"new"])
-    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old")]
-
-
 def test_uuids_are_drawn_as_kafka_draws_them() -> None:
     rng = random.Random(3)
     for _ in range(2000):
@@ -283,15 +269,6 @@ def test_the_cluster_id_is_found_in_any_meta_properties(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(DataDirError, match=r"meta\.properties: cannot be read: .*Is a directory"):
         data_dir.cluster_id_of(tmp_path)
-
-
-def test_a_file_that_cannot_be_created_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(data_dir, "opener", refuse)
-    with pytest.raises(OSError, match="No space left on device"):
-        data_dir.replace_file(tmp_path / "file", [b"new"])
 
 
 def test_it_is_opened_once_on_a_system_without_locks_of_open_files(
