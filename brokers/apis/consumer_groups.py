@@ -28,6 +28,15 @@ PROTOCOL_TYPE_FROM = 7
 PROTOCOL_IN_SYNC_FROM = 5
 SEVERAL_MEMBERS_FROM = 3
 SKIPS_ASSIGNMENT_FROM = 9
+WITHOUT_MEMBER_ID: Final = frozenset(
+    {
+        error_codes.GROUP_MAX_SIZE_REACHED,
+        error_codes.UNKNOWN_SERVER_ERROR,
+        error_codes.NOT_COORDINATOR,
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+"""Errors of JoinGroup that leave the member's id out of the response."""
 
 
 def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
@@ -35,7 +44,8 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
     try:
         return _join(request, ctx)
     except ApiError as refused:
-        return _join_refused(refused.error_code, request.member_id, ctx.api_version)
+        member_id = "" if refused.error_code in WITHOUT_MEMBER_ID else request.member_id
+        return _join_refused(refused.error_code, member_id, ctx.api_version)
 
 
 def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
@@ -111,8 +121,13 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
 
 
 def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
-    """Renew the member's session."""
-    group = _joined_group(ctx, request.group_id)
+    """Renew the member's session. While the coordinator loads its log, nobody is refused."""
+    try:
+        group = _joined_group(ctx, request.group_id)
+    except ApiError as refused:
+        if refused.error_code == error_codes.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        raise
     group.heartbeat(request.member_id, request.generation_id, ctx.now_ms, request.group_instance_id)
     return HeartbeatResponse()
 
@@ -154,8 +169,6 @@ def _joined_group(ctx: RequestContext, group_id: str) -> Group:
 
 def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupResponse:
     name = None if version >= PROTOCOL_TYPE_FROM else ""
-    if error_code in (error_codes.GROUP_MAX_SIZE_REACHED, error_codes.UNKNOWN_SERVER_ERROR):
-        member_id = ""
     return JoinGroupResponse(error_code=error_code, protocol_name=name, member_id=member_id)
 
 

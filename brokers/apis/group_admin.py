@@ -39,6 +39,8 @@ NOT_FOUND_FROM = 6
 
 def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
     """List the groups that this broker coordinates; an empty filter lets all pass."""
+    if ctx.broker.groups.log.is_loading:
+        raise ApiError(error_codes.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
     return ListGroupsResponse(

@@ -9,6 +9,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
 from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from mockraft.wire.messages.leave_group_request import LeaveGroupRequest
 from mockraft.wire.messages.list_groups_request import ListGroupsRequest
@@ -236,3 +237,21 @@ def test_groups_of_another_coordinator_are_refused_and_not_listed(cluster: Clust
     assert described(cluster).error_code == error_codes.NOT_COORDINATOR
     assert deleted(cluster, "g") == [("g", error_codes.NOT_COORDINATOR)]
     assert delete_offsets(cluster, ("orders", 0)) == (error_codes.NOT_COORDINATOR, [])
+
+
+def test_coordinator_that_loads_its_log_refuses_no_heartbeat(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.lead("__consumer_offsets", 2)
+    beat = HeartbeatRequest(group_id="g", member_id="m")
+    joining = JoinGroupRequest(group_id="g", member_id="m", session_timeout_ms=30_000)
+    assert cluster.ask(beat).error_code == error_codes.NOT_COORDINATOR
+    assert cluster.ask(ListGroupsRequest()).error_code == error_codes.NONE
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster.coordinating, "run", lambda: None)
+        cluster.lead("__consumer_offsets", 1)
+    assert cluster.ask(beat).error_code == error_codes.NONE
+    for request in (ListGroupsRequest(), joining):
+        assert cluster.ask(request).error_code == error_codes.COORDINATOR_LOAD_IN_PROGRESS
+    assert cluster.ask(joining).member_id == ""
+    cluster.coordinating.run()
+    assert cluster.ask(beat).error_code == error_codes.UNKNOWN_MEMBER_ID
+    assert cluster.ask(joining).member_id == "m"
