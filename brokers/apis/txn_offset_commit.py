@@ -5,6 +5,7 @@ The offsets take effect when the transaction is committed. They must be in the t
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
@@ -101,12 +102,26 @@ class _Commit:
         hosted = broker.replicas.find((topic_id, index))
         if hosted.producers.is_in_transaction(*self._producer):
             return self._commit(None)
-        guard = hosted.producers.begin_verification(*self._producer, NO_SEQUENCE)
         support = next(
             (it for version, it in SUPPORT_FROM if self._ctx.api_version >= version), ClientSupport.OLD_ERRORS
         )
+
+        def begin() -> Verification:
+            is_new = support is ClientSupport.ADDS_BY_LEADER
+            return hosted.producers.begin_verification(*self._producer, NO_SEQUENCE, starts_at_zero=is_new)
+
+        guard = begin()
+
+        def begin_again() -> None:
+            # The marker of the last transaction makes an earlier verification void.
+            nonlocal guard
+            with contextlib.suppress(LogError):
+                guard = begin()
+
         partition = (GROUP_METADATA, index)
-        verified = broker.verifier.verify(request.transactional_id, self._producer, frozenset((partition,)), support)
+        verified = broker.verifier.verify(
+            request.transactional_id, self._producer, frozenset((partition,)), support, begin_again
+        )
 
         def retry(now_ms: int, _expired: bool) -> Result | None:
             errors = verified.result()

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller, SyncController
+from mockraft.wire import client, error_codes
+from mockraft.wire.messages.end_txn_request import EndTxnRequest
+from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
+from mockraft.wire.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 TIMEOUT_S = 30
 PARTITIONS = 2
+AGAIN = frozenset(
+    {
+        error_codes.CONCURRENT_TRANSACTIONS,
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+    }
+)
 
 
 @pytest.fixture(params=[1, 3])
@@ -139,3 +157,33 @@ def test_kafka_python_commits_and_aborts(cluster: SyncController) -> None:
     assert [next(consumer).value for _ in range(2)] == [b"a", b"a"]
     assert consumer.committed(Partition("bills", 0)) == 1
     consumer.close()
+
+
+async def test_transactions_of_version_2_follow_each_other_at_once() -> None:
+    """The next one begins while the markers of the last are written."""
+
+    async def done(request: Any, version: int, code: Callable[[Any], int]) -> Any:
+        async with asyncio.timeout(TIMEOUT_S):
+            while code(response := await connection.send(request, version=version)) in AGAIN:
+                await asyncio.sleep(0.01)
+        assert code(response) == error_codes.NONE
+        return response
+
+    def code_of(response: Any) -> int:
+        return int(response.error_code)
+
+    offsets = TxnOffsetCommitRequestTopic(name="orders", partitions=[TxnOffsetCommitRequestPartition()])
+    async with Controller(brokers=1) as controller:
+        controller.state.create_topic("orders")
+        host, port = controller.bootstrap_servers.split(":")
+        connection = await client.connect(host, int(port), client_id="test")
+        for kind, name in enumerate(("g", "tx")):
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
+            await done(request, 4, lambda found: code_of(found.coordinators[0]))
+        producer = await done(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000), 5, code_of)
+        for _ in range(20):
+            ids = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+            commit = TxnOffsetCommitRequest(transactional_id="tx", group_id="g", topics=[offsets], **ids)
+            await done(commit, 5, lambda committed: code_of(committed.topics[0].partitions[0]))
+            producer = await done(EndTxnRequest(transactional_id="tx", committed=True, **ids), 5, code_of)
+        await connection.close()

@@ -241,6 +241,8 @@ async def test_next_transaction_begins_while_markers_are_written(transactions: T
     await transactions.expect_same(adding(0), 3)
     for _ in range(3):
         await transactions.expect_same(ending(), 5)
+        answer = await transactions.expect_same(committing_offsets(), 5, settles=True)
+        assert answer["topics"][0]["partitions"][0]["errorCode"] == error_codes.NONE
         answer = await transactions.expect_same(producing(), 12, settles=True)
         assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.NONE
 
