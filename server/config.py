@@ -168,15 +168,15 @@ class ControllerConfig:
     controller_quota_window_size_seconds: int = option(1)
 
     authorizer: bool = option(
-        False, "Authorisation", "Check every request against ACLs, as Kafka's StandardAuthorizer does."
+        False, "Authorization", "Check every request against ACLs, as Kafka's StandardAuthorizer does."
     )
     super_users: str = option(
         "",
-        "Authorisation",
+        "Authorization",
         'Principals that may do everything: "User:admin;User:broker". Naming any turns --authorizer on.',
     )
     allow_everyone_if_no_acl_found: bool = option(
-        False, "Authorisation", "Allow everyone on a resource without any ACL."
+        False, "Authorization", "Allow everyone on a resource without any ACL."
     )
 
     delegation_token_secret_key: str | None = option(

@@ -99,7 +99,7 @@ _VARYING = (
 )
 
 
-def normalised(line: str) -> str:
+def normalized(line: str) -> str:
     """Return a line of output without times, durations, ids, ports that the system chose, and widths of columns."""
     for pattern, common in _VARYING:
         line = pattern.sub(common, line)
@@ -109,9 +109,9 @@ def normalised(line: str) -> str:
 def matches(shown: tuple[str, ...], output: str, *, is_complete: bool) -> bool:
     """Compare output with what a page shows; … there is any text in a line, or any lines where it stands alone."""
     parts = [
-        r"(?:.*\n)*?" if line.strip() == "…" else ".*?".join(map(re.escape, normalised(line).split("…"))) + r"\n"
+        r"(?:.*\n)*?" if line.strip() == "…" else ".*?".join(map(re.escape, normalized(line).split("…"))) + r"\n"
         for line in shown
     ]
-    found = "".join(f"{normalised(line)}\n" for line in output.strip("\n").splitlines())
+    found = "".join(f"{normalized(line)}\n" for line in output.strip("\n").splitlines())
     pattern = re.compile("".join(parts))
     return (pattern.fullmatch(found) if is_complete else pattern.match(found)) is not None

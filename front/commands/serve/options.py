@@ -186,7 +186,7 @@ HEADINGS = (
     "Log",
     "Quorum",
     "Security",
-    "Authorisation",
+    "Authorization",
     "Delegation tokens",
     "Proposals",
     "Limits",
