@@ -120,9 +120,9 @@ class PlanOutcome:
         """Return a table: counts are the most during a step, and after → those at its end, if they differ."""
         if not self.steps:
             return f"at the end: {self.lacks}" if self.lacking else "no partition is offline or under min ISR"
-        rows = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
+        rows: list[tuple[str, ...]] = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
         for number, each in enumerate(self.steps, start=1):
-            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))  # type: ignore[arg-type]
+            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         before: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.double.plan.availability import Availability
 from mockraft.serving.pages import render_page
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 _MEASURES = (("offline", "bad"), ("under min ISR", "warn"), ("under-replicated", "less"))
 _NAMES_SHOWN = 5
 _TICKS = 4
+
+
+class _Bar(NamedTuple):
+    """Partitions that lack something from one time to another, in seconds."""
+
+    start: float
+    end: float
+    lacking: int
+    text: str
 
 
 def write_page(outcome: PlanOutcome, source: str, path: Path) -> None:
@@ -45,26 +54,31 @@ def _measures(outcome: PlanOutcome, length: float) -> list[Tree]:
     found: list[Tree] = []
     for index, (name, kind) in enumerate(_MEASURES):
         most = max(len(each[index]) for _, each in moments)
-        bars = _bars(moments, index, length)
-        for each in bars:
-            each |= {"left": 100 * each["from"] / length, "width": 100 * each["seconds"] / length}  # type: ignore[operator]
-            each["height"] = 100 * each["count"] / most  # type: ignore[operator]
+        bars: list[Tree] = [
+            {
+                "left": 100 * bar.start / length,
+                "width": 100 * (bar.end - bar.start) / length,
+                "height": 100 * bar.lacking / most,
+                "count": bar.lacking,
+                "text": bar.text,
+            }
+            for bar in _bars(moments, index, length)
+        ]
         found.append({"name": name, "kind": kind, "most": most, "bars": bars})
     return found
 
 
-def _bars(moments: list[tuple[float, Availability]], index: int, end: float) -> list[Tree]:
-    bars: list[Tree] = []
+def _bars(moments: list[tuple[float, Availability]], index: int, end: float) -> list[_Bar]:
+    bars: list[_Bar] = []
     names: frozenset[str] = frozenset()
     ends = [at for at, _ in moments[1:]] + [end]
     for (at, found), until in zip(moments, ends, strict=True):
         if bars and found[index] == names and names:
-            bars[-1]["seconds"] = until - bars[-1]["from"]  # type: ignore[operator]
+            bars[-1] = bars[-1]._replace(end=until)
         elif found[index]:
             shown = ", ".join(sorted(found[index])[:_NAMES_SHOWN])
             more = f" and {len(found[index]) - _NAMES_SHOWN} more" if len(found[index]) > _NAMES_SHOWN else ""
-            text = f"from {_time(at)}: {shown}{more}"
-            bars.append({"from": at, "seconds": until - at, "count": len(found[index]), "text": text})
+            bars.append(_Bar(at, until, len(found[index]), f"from {_time(at)}: {shown}{more}"))
         names = found[index]
     return bars
 

@@ -51,12 +51,13 @@ _IDLE: Final = "NoOpRecord"
 
 async def run_plan(controller: Controller, plan: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
     """Do the steps one after the other. PlanError; ValueError for a controller without a virtual clock."""
-    if not isinstance(controller.running.clock, VirtualClock):
+    clock = controller.running.clock
+    if not isinstance(clock, VirtualClock):
         raise ValueError('a plan is done in virtual time: give the controller clock="virtual"')
     steps = steps_of(list(plan))
     before = availability(controller.running.controller)
     with _restarts_unlogged():
-        return PlanOutcome(before, [await _Run(controller, step).outcome() for step in steps])
+        return PlanOutcome(before, [await _Run(controller, clock, step).outcome() for step in steps])
 
 
 @contextmanager
@@ -81,10 +82,10 @@ def _restarts_unlogged() -> Iterator[None]:
 class _Run:
     """One step."""
 
-    def __init__(self, controller: Controller, step: Step) -> None:
-        self._controller, self._step = controller, step
+    def __init__(self, controller: Controller, clock: VirtualClock, step: Step) -> None:
+        self._controller, self._clock, self._step = controller, clock, step
         self._running = controller.running
-        self._began_ms = self._changed_ms = self._running.clock.now_ms()
+        self._began_ms = self._changed_ms = self._clock.now_ms()
         self._before = self._during = self._after = availability(self._running.controller)
         self._features = dict(self._running.controller.image.features)
         self._changes: list[tuple[float, Availability]] = []
@@ -122,7 +123,7 @@ class _Run:
             during=self._during,
             after=self._after,
             changes=self._changes,
-            lasted=(self._running.clock.now_ms() - self._began_ms) / 1000,
+            lasted=(self._clock.now_ms() - self._began_ms) / 1000,
             records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
             reassignments=reassignments(self._running.controller),
         )
@@ -134,13 +135,13 @@ class _Run:
 
     async def _sample(self) -> None:
         """Let half a second pass, and look at the partitions if records were written."""
-        self._running.clock.advance(SAMPLE_MS)  # type: ignore[attr-defined]  # a VirtualClock
+        self._clock.advance(SAMPLE_MS)
         # Listeners of brokers open and close in tasks of the event loop.
         await asyncio.sleep(0)
         log, state = self._running.controller.log, self._controller.state
         if log.end_offset > self._seen:
             if any(each.type != _IDLE for each in state.metadata_log(self._seen)):
-                self._changed_ms = self._running.clock.now_ms()
+                self._changed_ms = self._clock.now_ms()
                 found = availability(self._running.controller)
                 if found != self._after:
                     self._changes.append(((self._changed_ms - self._began_ms) / 1000, found))
@@ -150,9 +151,9 @@ class _Run:
 
     async def _settle(self) -> None:
         quiet_ms = QUIET_SESSIONS * self._running.config.session_timeout_ms
-        end_ms = self._running.clock.now_ms() + STEP_MS_MAX
-        since_ms = self._running.clock.now_ms()
-        while self._running.clock.now_ms() < min(end_ms, max(self._changed_ms, since_ms) + quiet_ms):
+        end_ms = self._clock.now_ms() + STEP_MS_MAX
+        since_ms = self._clock.now_ms()
+        while self._clock.now_ms() < min(end_ms, max(self._changed_ms, since_ms) + quiet_ms):
             await self._sample()
 
     async def _upgrade(self, levels: Mapping[str, str]) -> list[str]:
