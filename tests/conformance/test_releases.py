@@ -7,6 +7,8 @@ from mockraft.conformance import baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.releases import SUPPORTED, release
 
+SESSION_TIMEOUT_MS = 3000  # some cases wait until a broker is fenced
+
 pytestmark = pytest.mark.one_python
 
 
@@ -17,7 +19,9 @@ def test_there_is_a_baseline_of_every_release() -> None:
 
 @pytest.mark.parametrize("version", SUPPORTED)
 async def test_controller_of_a_release_differs_in_no_verdict_and_no_reason(version: str) -> None:
-    async with Controller(release=version, delegation_token_secret_key=TOKEN_KEY) as controller:
+    async with Controller(
+        release=version, delegation_token_secret_key=TOKEN_KEY, session_timeout_ms=SESSION_TIMEOUT_MS
+    ) as controller:
         found = await run(controller.bootstrap, seed=SEED)
     assert partings(found, baseline.read(f"kafka-{version}")) == []
     assert found.release == f"Kafka {release(version).name}"
