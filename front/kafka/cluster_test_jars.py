@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 from mockraft.kafka.jars import (
     LOGGING,
@@ -25,6 +26,7 @@ from mockraft.kafka.moved_classes import adapt
 TEST_CLASSES_VERSION = "4.3.1"
 """The newest Kafka release that has its test classes on Maven; newer releases run those, see `moved_classes`."""
 
+_OLDER_CALLS = "java/kafka/server/OlderCalls.java"
 _HARNESS = "kafka-test-common-runtime"
 _MOCKITO_VERSION = "5.20.0"
 _BOUNCY_CASTLE_VERSION = "1.80"
@@ -54,7 +56,7 @@ def cluster_test_jars(version: str, progress: Callable[[str], None] | None = Non
     """
     wanted = _wanted(version)
     digest = hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
-    adapted = "" if version == TEST_CLASSES_VERSION else "-adapted"
+    adapted = "" if version == TEST_CLASSES_VERSION else "-adapted-2"
     name = f"kafka-{version}-cluster-test-jars-{digest}{adapted}"
     return made_once(name, lambda target: _fetch(wanted, target, progress or (lambda line: None)))
 
@@ -92,7 +94,9 @@ def _fetch(wanted: list[Artifact], target: Path, progress: Callable[[str], None]
             older = jars_directory(TEST_CLASSES_VERSION).glob("kafka*.jar")
             tests = sorted(jars.glob("kafka*-test.jar"))
             newer = [each for each in jars.glob("kafka*.jar") if each not in tests]
-            adapt(tests, older, newer, jars / f"kafka-rest-{TEST_CLASSES_VERSION}.jar")
+            rest = jars / f"kafka-rest-{TEST_CLASSES_VERSION}.jar"
+            adapt(tests, older, newer, rest)
+            _add_older_calls(jars, rest)
         jars.rename(target)
 
 
@@ -116,14 +120,27 @@ def controller_classes(version: str) -> Path:
         return made_once(f"kafka-{version}-controller-{digest}", lambda target: _compile(sources, jars, target))
 
 
+def _add_older_calls(jars: Path, rest: Path) -> None:
+    """Add the static methods for calls that have changed, see `moved_classes.CHANGED`, to the jar `rest`."""
+    with TemporaryDirectory() as folder, as_file(files("mockraft.kafka") / _OLDER_CALLS) as source:
+        _javac([Path(source)], jars, Path(folder))
+        with ZipFile(rest, "a") as archive:
+            for path in Path(folder).rglob("*.class"):
+                archive.write(path, path.relative_to(folder))
+
+
 def _compile(sources: list[Path], jars: Path, target: Path) -> None:
+    with TemporaryDirectory(prefix=target.name, dir=target.parent) as folder:
+        classes = Path(folder, "classes")
+        _javac(sources, jars, classes)
+        classes.rename(target)
+
+
+def _javac(sources: list[Path], jars: Path, classes: Path) -> None:
     compiler = Path(java()).resolve().with_name("javac")
     if not compiler.is_file():
         raise KafkaUnavailableError(f"{compiler} was not found: Kafka's tests on mockraft need a JDK")
-    with TemporaryDirectory(prefix=target.name, dir=target.parent) as folder:
-        classes = Path(folder, "classes")
-        command = [str(compiler), "-proc:none", "-nowarn", "-d", str(classes), "-cp", f"{jars}{os.sep}*"]
-        ended = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
-        if ended.returncode != 0:
-            raise KafkaUnavailableError(f"mockraft's controller does not fit into this Kafka:\n{ended.stderr}")
-        classes.rename(target)
+    command = [str(compiler), "-proc:none", "-nowarn", "-d", str(classes), "-cp", f"{jars}{os.sep}*"]
+    ended = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise KafkaUnavailableError(f"mockraft's classes do not fit into this Kafka:\n{ended.stderr}")

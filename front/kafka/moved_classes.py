@@ -2,13 +2,14 @@
 
 A class that the newer release has under the same name in another package is renamed in the constants of the test
 classes, as a recompilation with corrected imports would do. A class that it has no more is added from the older one.
+Calls of a method that has another type now go to a static method that converts its value (`CHANGED`).
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -23,6 +24,16 @@ _SIZES: Final = (
 """Bytes of each type of constant behind its tag (JVM specification, 4.4)."""
 _HEAD: Final = struct.Struct(">IHHH")
 _LENGTH: Final = struct.Struct(">H")
+_CLASS, _METHOD, _INTERFACE_METHOD, _NAME_AND_TYPE = b"\x07", b"\x0a", b"\x0b", b"\x0c"
+_INVOKE_STATIC, _INVOKE_INTERFACE = b"\xb8", b"\xb9"
+_NOP: Final = b"\0"
+
+CHANGED: Final = {
+    ("org/apache/kafka/coordinator/group/GroupCoordinator", "groupMetadataTopicConfigs", "()Ljava/util/Properties;"): (
+        "kafka/server/OlderCalls"
+    ),
+}
+"""Methods of interfaces by class, name and type, as tests call them, and the class with the static method for them."""
 
 
 def adapt(test_jars: Iterable[Path], older: Iterable[Path], newer: Iterable[Path], rest: Path) -> dict[str, str]:
@@ -38,7 +49,7 @@ def adapt(test_jars: Iterable[Path], older: Iterable[Path], newer: Iterable[Path
     found = {name: by_name.get(name.rpartition("/")[2], []) for name in missing}
     moved = {name: there[0] for name, there in found.items() if len(there) == 1}
     for jar in test_jars:
-        _rewrite(jar, moved)
+        _rewrite(jar, lambda class_file: redirected(renamed(class_file, moved)))
     with ZipFile(rest, "w", ZIP_DEFLATED) as target:
         for name in missing:
             if name not in moved:
@@ -57,20 +68,58 @@ def renamed(class_file: bytes, names: Mapping[str, str]) -> bytes:
     def new_name(match: re.Match[bytes]) -> bytes:
         return names[match[0].decode()].encode()
 
+    constants, end = _constants(class_file)
+    replaced = (_text(pattern.sub(new_name, each[3:])) if each[0] == _UTF8 else each for each in constants.values())
+    return b"".join((class_file[: _HEAD.size], *replaced, class_file[end:]))
+
+
+def redirected(class_file: bytes) -> bytes:
+    """Return a class file that calls static methods in place of those that have changed, with the object as argument.
+
+    Both calls take five bytes of code: `invokeinterface` with its count, or `invokestatic` and two `nop`.
+    """
+    for (owner, name, kind), instead in CHANGED.items():
+        if name.encode() not in class_file:
+            continue
+        constants, end = _constants(class_file)
+        numbers = {constant: _LENGTH.pack(number) for number, constant in constants.items()}
+        of_class = numbers.get(_CLASS + numbers.get(_text(owner.encode()), b""))
+        described = numbers.get(
+            _NAME_AND_TYPE + numbers.get(_text(name.encode()), b"") + numbers.get(_text(kind.encode()), b"")
+        )
+        called = numbers.get(_INTERFACE_METHOD + (of_class or b"") + (described or b""))
+        if called is None:
+            continue
+        *head, count = _HEAD.unpack_from(class_file)
+        at = [_LENGTH.pack(count + each) for each in range(5)]
+        added = (
+            _text(instead.encode()),
+            _CLASS + at[0],
+            _text(kind.replace("(", f"(L{owner};").encode()),
+            _NAME_AND_TYPE + numbers[_text(name.encode())] + at[2],
+            _METHOD + at[1] + at[3],
+        )
+        call = _INVOKE_INTERFACE + called + b"\x01" + _NOP
+        body = class_file[end:].replace(call, _INVOKE_STATIC + at[4] + _NOP * 2)
+        class_file = b"".join((_HEAD.pack(*head, count + len(added)), *constants.values(), *added, body))
+    return class_file
+
+
+def _constants(class_file: bytes) -> tuple[dict[int, bytes], int]:
+    """Return the constants by number, with their tags, and the offset behind them."""
     *_, count = _HEAD.unpack_from(class_file)
-    parts, at, number = [class_file[: _HEAD.size]], _HEAD.size, 1
+    constants, at, number = {}, _HEAD.size, 1
     while number < count:
         tag = class_file[at]
-        if tag == _UTF8:
-            (size,) = _LENGTH.unpack_from(class_file, at + 1)
-            text = pattern.sub(new_name, class_file[at + 3 : at + 3 + size])
-            parts.append(bytes((tag,)) + _LENGTH.pack(len(text)) + text)
-            at += 3 + size
-        else:
-            parts.append(class_file[at : at + 1 + _SIZES[tag]])
-            at += 1 + _SIZES[tag]
+        size = 3 + _LENGTH.unpack_from(class_file, at + 1)[0] if tag == _UTF8 else 1 + _SIZES[tag]
+        constants[number] = class_file[at : at + size]
+        at += size
         number += 2 if tag in _WIDE else 1
-    return b"".join((*parts, class_file[at:]))
+    return constants, at
+
+
+def _text(text: bytes) -> bytes:
+    return bytes((_UTF8,)) + _LENGTH.pack(len(text)) + text
 
 
 def _classes(jars: Iterable[Path]) -> dict[str, Path]:
@@ -84,9 +133,9 @@ def _classes(jars: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
-def _rewrite(jar: Path, names: Mapping[str, str]) -> None:
+def _rewrite(jar: Path, change: Callable[[bytes], bytes]) -> None:
     with ZipFile(jar) as source:
         contents = {entry.filename: source.read(entry) for entry in source.infolist()}
     with ZipFile(jar, "w", ZIP_DEFLATED) as target:
         for name, data in contents.items():
-            target.writestr(name, renamed(data, names) if name.endswith(_SUFFIX) else data)
+            target.writestr(name, change(data) if name.endswith(_SUFFIX) else data)

@@ -1,7 +1,8 @@
 import pytest
 from mockraft.conformance.documents.marked_text import marked
+from mockraft.kafka.cluster_tests import ClusterTestResult
 
-from tests.kafka.cluster_test_results import PAGE, Kept, page, verdict
+from tests.kafka.cluster_test_results import PAGE, Kept, kept, page, verdict
 
 FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
 
@@ -29,3 +30,9 @@ def test_judges_a_test_by_both_controllers(ours: Kept, kafkas: Kept | None, expe
     assert (
         verdict("ATest", "a", {"mockraft": {"a": ours}, "kafka": {} if kafkas is None else {"a": kafkas}}) == expected
     )
+
+
+def test_a_controller_that_does_not_start_is_not_bound_to_the_jvm() -> None:
+    error = "java.lang.RuntimeException: mockraft has ended\n\tat kafka.server.ControllerServer.startup(C.java:84)\n"
+    results = kept([ClusterTestResult("ATest", "a", "failed", 1.0, error)])
+    assert verdict("ATest", "a", {"mockraft": results, "kafka": {"a": {"outcome": "passed"}}}) == "fails"

@@ -8,6 +8,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from mockraft.kafka import moved_classes
 from mockraft.kafka.moved_classes import adapt, renamed
 
 pytestmark = pytest.mark.real_kafka
@@ -72,6 +73,44 @@ def test_classes_link_with_a_release_that_moved_others(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f"class {NEW}/Moved$Inner".replace("/", ".") in ended.stdout
     assert str(3 * 4294967296 + 1099511627776 + 2) in ended.stdout
+
+
+def test_calls_of_a_method_with_another_type_go_to_a_static_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, instead = f"{OLD}/Owner", f"{NEW}/Instead"
+    monkeypatch.setattr(
+        moved_classes,
+        "CHANGED",
+        {(owner, "configs", "()Ljava/util/Properties;"): instead, ("a/B", "configs", "()V"): ""},
+    )
+    calls = f"""
+        import {OLD.replace("/", ".")}.Owner;
+        public class Calls {{
+            public static void main(String[] given) {{
+                Class<?>[] kinds = {{Owner.class}};
+                var owner = (Owner) java.lang.reflect.Proxy.newProxyInstance(
+                    Calls.class.getClassLoader(), kinds, (proxy, method, args) -> java.util.Map.of("at", "there"));
+                System.out.println(1099511627776L + owner.configs().getProperty("at") + owner.configs().getClass());
+            }}
+        }}"""
+    body = f"""public static java.util.Properties configs({owner.replace("/", ".")} owner) {{
+        var configs = new java.util.Properties();
+        configs.putAll(owner.configs());
+        return configs;
+    }}"""
+    older = {owner: "public interface Owner { java.util.Properties configs(); }", f"{USER}/Calls": calls}
+    newer = {
+        owner: "public interface Owner { java.util.Map<String, String> configs(); }",
+        instead: f"public class Instead {{ {body} }}",
+    }
+    everything = compiled(tmp_path / "older", older)
+    tests = only(everything, tmp_path / "test.jar", USER)
+    jar = compiled(tmp_path / "newer", newer)
+    assert adapt([tests], [only(everything, tmp_path / "old.jar", OLD)], [jar], tmp_path / "rest.jar") == {}
+    command = ["java", "-cp", f"{tests}:{jar}", f"{USER}/Calls".replace("/", ".")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout == "1099511627776thereclass java.util.Properties\n"
 
 
 def test_class_file_without_such_names_stays_as_it_is() -> None:
