@@ -26,8 +26,11 @@ from result import OURS, THEIRS, Gate, Result, argument_parser, show, spread
 NODE_IDS = (3000, 3001, 3002)
 ANSWER_S = 1.0
 DEADLINE_S = 60.0
-SETTLED_S = 0.5
-"""Time before a kill in which both followers get the last record: without it, one of them could not be elected."""
+SETTLED_S = 0.25
+"""Time before a kill in which both followers get the last record: without it, one of them could not be elected.
+
+Half of the 500 ms that a Fetch waits at most, so that the timeouts of followers are equally old in all kills.
+"""
 
 Controllers = dict[int, KafkaController | MockraftController]
 

@@ -35,8 +35,9 @@ from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
 from mockraft.server.clock import RealClock
 from mockraft.server.effects import Send
-from mockraft.server.epoll_server import SENT_TOGETHER, EpollServer
+from mockraft.server.epoll_server import EpollServer
 from mockraft.server.listening import BACKLOG, bind
+from mockraft.server.repeats import SENT_TOGETHER
 from mockraft.server.tcp import TcpListener
 from mockraft.wire import codec_path
 from mockraft.wire.connection import parse_request, read_request_body, write_request

@@ -1,11 +1,10 @@
 """All connections of a listener behind one epoll file descriptor, which the event loop watches as a single reader.
 
 An event loop calls back for each event of each socket, and its transports queue each write; with short requests that
-costs as much as answering them. Here one callback receives from every socket that is ready, and responses are sent
-together, some at a time: while a client is awake, further ones to it cost little. `EpollTransport` is to its protocol
-what asyncio's transport is, so that protocols, TLS and toxics notice nothing. The callback is a `PureReceiver`, or with
-mockraft-speed a `Receiver` in C. The event loop's other work waits no longer than with asyncio's transports: a callback
-serves what is ready, and looks for more only while less than `TURN_US` has passed.
+costs as much as answering them. Here one callback receives from every socket that is ready. `EpollTransport` is to its
+protocol what asyncio's transport is, so that protocols, TLS and toxics notice nothing. The callback is a
+`PureReceiver`, or with mockraft-speed a `Receiver` in C. The event loop's other work waits no longer than with
+asyncio's transports: a callback serves what is ready, and looks for more only while less than `TURN_US` has passed.
 """
 
 from __future__ import annotations
@@ -21,21 +20,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mockraft.server.listening import BACKLOG
+from mockraft.server.repeats import LONG_RESPONSE_BYTES, SENT_TOGETHER, Compared, Found
 from mockraft.server.tcp_connections import TcpConnection
 
 if TYPE_CHECKING:
-    from mockraft.server.repeats import Compared, Found
     from mockraft.server.tcp import TcpListener
 
 ACCEPTED_AT_ONCE = 256
 SENT_AT_ONCE = 64
 """Writes that one system call sends when a socket has become writable again."""
-
-SENT_TOGETHER = 32
-"""Number of responses to repeated requests sent together: the first wakes its client, further ones cost little."""
-LONG_RESPONSE_BYTES = 1_024
-"""Size from which a response does not wait for others: its client is busy with it while the next ones are made."""
-
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 EXHAUSTED_PAUSE_S = 1.0
 
@@ -326,8 +319,7 @@ class EpollTransport(asyncio.Transport):
 class PureReceiver:
     """The callback of an `EpollServer` for sockets that are ready: `Receiver` of mockraft-speed in Python.
 
-    A request that repeats needs one call, and one together with others, which journals and sends: calls from layer to
-    layer, as for all other bytes, would be a third of its time.
+    A request that repeats needs one call, and one together with others: calls from layer to layer would take longer.
     """
 
     def __init__(self, server: EpollServer, listener: TcpListener) -> None:
@@ -340,16 +332,14 @@ class PureReceiver:
         now_us, active_at, until = listener.clock.now_us, listener.loop.time(), monotonic() + EpollServer.TURN_US / 1e6
         read_bytes, repeats = EpollServer.READ_BYTES, listener.node.repeats
         compared: Compared | None = None
-        found: list[Found] = []
-        senders: list[EpollTransport] = []
-        received_us = received_ms = 0
+        found, senders, received_us, now_ms = list[Found](), list[EpollTransport](), 0, 0
         while ready := poll(0, len(transports) + 1):
             for fd, events in ready:
                 if (transport := transports[fd]) is None:
                     continue
-                connection = transport.protocol
+                client = transport.protocol
                 try:
-                    if type(connection) is not TcpConnection or not events == EPOLLIN == transport.events:
+                    if type(client) is not TcpConnection or not events == EPOLLIN == transport.events:
                         compared = None
                         self._respond(senders, found, received_us)
                         transport.ready(events)
@@ -362,20 +352,18 @@ class PureReceiver:
                     if not data:
                         transport.received_end()
                         continue
-                    connection.active_at = active_at
+                    client.active_at = active_at
                     if not found:
                         received_us = now_us()
-                        received_ms = received_us // 1_000
+                        now_ms = received_us // 1_000
                     if compared is None and listener.has_short_way:
                         repeats = listener.node.repeats
                         compared = repeats.begin()
-                    request = None
-                    if compared is not None:
-                        request = repeats.find(connection.connection_id, data, received_ms, compared)
+                    request = None if compared is None else repeats.find(client.connection_id, data, now_ms, compared)
                     if request is None:
                         compared = None
                         self._respond(senders, found, received_us)  # they need not wait for a long request
-                        listener.step_in_turn(connection, data, now_us())
+                        listener.step_in_turn(client, data, now_us())
                         continue
                     found.append(request)
                     senders.append(transport)

@@ -48,6 +48,10 @@ BEFORE_OFFSET_BYTES = 27
 """Bytes before the metadata offset, in every version, without those of the client id: length, header (API key, version,
 correlation id, length of the client id, no tagged fields), broker id and epoch.
 """
+SENT_TOGETHER = 32
+"""Number of responses that are sent together: the first wakes its client, further ones cost little."""
+LONG_RESPONSE_BYTES = 1_024
+"""Size from which a response does not wait for others: its client is busy with it while the next ones are made."""
 KEPT_FOR_EACH_BROKER, KEPT_AT_LEAST = 2, 64
 """Number of requests of an API that are remembered: a client may send those of a broker under many client ids."""
 
@@ -65,7 +69,7 @@ class Repeat:
     The request is, with its length, `size` bytes: `head` (length, API key, version), the correlation id, its `key` in
     the table, the offset if its rule ignores that, and `tail`; the response is `response_head` (its length), the
     correlation id, and `response_tail`. `sender` is the client id and broker id of a connection whose first request
-    this is, `bytes_held` the size of the journal's entry.
+    this is, `bytes_held` the size of the journal's entry, `proceeded` what the accelerator keeps.
     """
 
     size: int
@@ -81,6 +85,7 @@ class Repeat:
     subject: Any
     state: tuple[object, ...]
     rule: RepeatRule
+    proceeded: object = None
 
 
 @dataclass(slots=True)

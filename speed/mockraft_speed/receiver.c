@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { SENT_TOGETHER = 32, LONG_RESPONSE_BYTES = 1024 }; /* see `mockraft.server.epoll_server` */
+enum { SENT_TOGETHER = 32, LONG_RESPONSE_BYTES = 1024 }; /* see `mockraft.server.repeats` */
 
 typedef struct {
     PyObject *transport, *connection, *response;

@@ -40,7 +40,8 @@ PyMODINIT_FUNC PyInit__repeats(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
-    if (!prepare_clock(module) || !prepare_ring(module) || !prepare_short_way(module) || !prepare_receiver(module)) {
+    if (!prepare_clock(module) || !prepare_ring(module) || !prepare_rules() || !prepare_short_way(module) ||
+        !prepare_receiver(module)) {
         Py_DECREF(module);
         return NULL;
     }

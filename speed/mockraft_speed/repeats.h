@@ -67,6 +67,30 @@ bool journal_begin(JournalWriter *self); /* false with an exception set, as the 
 bool journal_end(JournalWriter *self);
 bool journal_write(JournalWriter *self, Record *record, PyObject *api_key, Py_ssize_t size);
 
+/* What a rule's `unchanged` returned last. Within a turn nothing but rules runs, so that it is asked once, and after
+   `record`. */
+typedef struct {
+    PyObject *value, *contacts; /* contacts: NULL for no dictionary */
+    unsigned turn, version;     /* the turn that it is of, and how many values there were */
+} Unchanged;
+
+enum { RULE_STATE = 2, RULE_RECORD, RULE_IGNORES_OFFSET, RULE_UNCHANGED, RULE_ITEMS }; /* items of a RepeatRule */
+enum { APIS = 256 };
+
+/* What asks the rules of APIs. */
+typedef struct {
+    PyObject *controller;
+    unsigned turn;
+    Unchanged unchanged[APIS];
+} Rules;
+
+/* Return whether the state is that of the remembered request, and then have the request recorded; -1 with an exception
+   set. */
+int rules_proceed(Rules *self, JournalWriter *journal, PyObject *rule, PyObject *repeat, uint8_t api_key,
+                  long long offset, long long now_us);
+
+bool rules_find_slots(PyObject *classes); /* false with an exception set */
+
 long long monotonic_ns(void);
 long long now_by(PyObject *now_us); /* Return the time in microseconds; -1 with an exception set. */
 
@@ -87,6 +111,7 @@ PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);
 
 bool prepare_clock(PyObject *module); /* add their types; false with an exception set */
 bool prepare_ring(PyObject *module);
+bool prepare_rules(void);
 bool prepare_short_way(PyObject *module);
 bool prepare_receiver(PyObject *module);
 

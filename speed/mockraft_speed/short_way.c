@@ -4,7 +4,6 @@
 #include "repeats.h"
 
 enum { API_KEY = 5, CORRELATION_ID = 8, AFTER_CORRELATION_ID = 12, CLIENT_ID_SIZE = 13, BEFORE_OFFSET = 27, OFFSET_BYTES = 8 };
-enum { RULE_STATE = 2, RULE_RECORD, RULE_IGNORES_OFFSET, RULE_UNCHANGED, RULE_ITEMS }; /* items of a RepeatRule */
 
 PyTypeObject *short_way_type;
 
@@ -12,7 +11,6 @@ PyTypeObject *short_way_type;
 enum {
     REMEMBERED_RULE, REMEMBERED_REPEATS,
     REPEAT_HEAD, REPEAT_TAIL, REPEAT_RESPONSE_HEAD, REPEAT_RESPONSE_TAIL, REPEAT_HEADER, REPEAT_SENDER, REPEAT_API,
-    REPEAT_SUBJECT, REPEAT_STATE,
     CONNECTION_WAITING, CONNECTION_PARKED, CONNECTION_AUTHENTICATION, CONNECTION_READER, CONNECTION_BROKER_ID,
     CONNECTION_CLIENT_ID, CONNECTION_ID, CONNECTION_PRINCIPAL, CONNECTION_PEER_ADDRESS,
     READER_PARTIAL, READER_FAILURE, SHORT_WAY_SLOTS
@@ -21,7 +19,7 @@ enum {
 static Slot slots[] = {
     {"Remembered", "rule"}, {"Remembered", "repeats"},
     {"Repeat", "head"}, {"Repeat", "tail"}, {"Repeat", "response_head"}, {"Repeat", "response_tail"},
-    {"Repeat", "header"}, {"Repeat", "sender"}, {"Repeat", "api"}, {"Repeat", "subject"}, {"Repeat", "state"},
+    {"Repeat", "header"}, {"Repeat", "sender"}, {"Repeat", "api"},
     {"Connection", "waiting"}, {"Connection", "parked"}, {"Connection", "authentication"}, {"Connection", "reader"},
     {"Connection", "broker_id"}, {"Connection", "client_id"}, {"Connection", "connection_id"},
     {"Connection", "principal"}, {"Connection", "peer_address"},
@@ -37,34 +35,15 @@ static inline bool bytes_are(PyObject *bytes, const char *other, Py_ssize_t size
     return PyBytes_GET_SIZE(bytes) == size && memcmp(PyBytes_AS_STRING(bytes), other, size) == 0;
 }
 
-/* What a rule's `unchanged` returned last. Within a turn nothing but rules runs, so that it is asked once, and after
-   `record`. */
-typedef struct {
-    PyObject *value, *contacts; /* contacts: NULL for no dictionary */
-    unsigned turn, version;     /* the turn that it is of, and how many values there were */
-} Unchanged;
-
-/* A repeat whose state was the remembered one, and that was recorded, for an offset. */
-typedef struct {
-    const Unchanged *unchanged;
-    unsigned version;
-    PyObject *repeat; /* only compared, and held so that no other one has its address; NULL for none */
-    long long offset;
-} Proceeded;
-
-enum { APIS = 256, PROCEEDED = 1024 };
-
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *controller, *connections, *apis, *remembered, *stubs, *responses;
+    PyObject *connections, *apis, *remembered, *stubs, *responses;
     JournalWriter journal;
+    Rules rules;
     /* During a turn: */
     bool is_armed;    /* the stubs */
     PyObject *now_us; /* of the responses */
-    unsigned turn;
-    Unchanged unchanged[APIS];
-    Proceeded proceeded[PROCEEDED];
 } ShortWay;
 
 static PyObject *is_armed_name, *now_us_name;
@@ -111,93 +90,6 @@ static int may_answer(ShortWay *self, PyObject *connection, PyObject *repeat)
     return PyErr_Occurred() ? -1 : api == get(repeat, REPEAT_API);
 }
 
-/* Call a rule. Other threads may run in its Python code: the journal is then as it is outside of a turn. */
-static PyObject *call(ShortWay *self, PyObject *function, PyObject *const *arguments, Py_ssize_t count)
-{
-    PyObject *found = journal_end(&self->journal) ? PyObject_Vectorcall(function, arguments, count, NULL) : NULL;
-    if (found != NULL && !journal_begin(&self->journal)) Py_CLEAR(found);
-    return found;
-}
-
-/* Find out whether the rule's states are unchanged since the last time; false with an exception set. */
-static bool ask(ShortWay *self, PyObject *rule, Unchanged *unchanged)
-{
-    PyObject *found = call(self, PyTuple_GET_ITEM(rule, RULE_UNCHANGED), &self->controller, 1);
-    if (found == NULL) return false;
-    PyObject *value = PyTuple_GET_ITEM(found, 0), *contacts = PyTuple_GET_ITEM(found, 1);
-    int is_equal = unchanged->value == NULL ? 0 : PyObject_RichCompareBool(value, unchanged->value, Py_EQ);
-    if (is_equal == 0) unchanged->version++;
-    Py_XSETREF(unchanged->value, Py_NewRef(value));
-    Py_XSETREF(unchanged->contacts, contacts == Py_None ? NULL : Py_NewRef(contacts));
-    unchanged->turn = self->turn;
-    Py_DECREF(found);
-    return is_equal >= 0;
-}
-
-/* Record a contact of a subject that has one; 0 if it has none, -1 with an exception set. */
-static int touch(PyObject *contacts, PyObject *subject, long long now_us)
-{
-    if (PyDict_GetItemWithError(contacts, subject) == NULL) return PyErr_Occurred() ? -1 : 0;
-    PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
-    int is_set = now_ms != NULL && PyDict_SetItem(contacts, subject, now_ms) == 0;
-    Py_XDECREF(now_ms);
-    return is_set ? 1 : -1;
-}
-
-/* Have the rule record the request; false with an exception set. */
-static bool record(ShortWay *self, PyObject *rule, PyObject *subject, PyObject *offset, long long now_us)
-{
-    PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
-    PyObject *arguments[] = {self->controller, subject, offset, now_ms};
-    PyObject *done = now_ms ? call(self, PyTuple_GET_ITEM(rule, RULE_RECORD), arguments, 4) : NULL;
-    Py_XDECREF(now_ms);
-    Py_XDECREF(done);
-    return done != NULL;
-}
-
-/* Return whether the state is that of the remembered request; -1 with an exception set. */
-static int is_same(ShortWay *self, PyObject *rule, PyObject *repeat, PyObject *offset)
-{
-    PyObject *arguments[] = {self->controller, get(repeat, REPEAT_SUBJECT), offset};
-    PyObject *state = call(self, PyTuple_GET_ITEM(rule, RULE_STATE), arguments, 3);
-    int is_equal = state == NULL ? -1 : PyObject_RichCompareBool(state, get(repeat, REPEAT_STATE), Py_EQ);
-    Py_XDECREF(state);
-    return is_equal;
-}
-
-/* Return whether the state is that of the remembered request, and then have the request recorded; -1 with an exception
-   set. */
-static int proceed(ShortWay *self, PyObject *rule, PyObject *repeat, uint8_t api_key, long long offset, long long now_us)
-{
-    PyObject *subject = get(repeat, REPEAT_SUBJECT);
-    bool has_record = PyTuple_GET_ITEM(rule, RULE_RECORD) != Py_None;
-    Unchanged *unchanged = &self->unchanged[api_key];
-    if (PyTuple_GET_ITEM(rule, RULE_UNCHANGED) == Py_None)
-        unchanged->version++;
-    else if (unchanged->turn != self->turn && !ask(self, rule, unchanged))
-        return -1;
-    Proceeded *before = &self->proceeded[((uintptr_t)repeat / 32) % PROCEEDED];
-    bool is_known = before->repeat == repeat && before->offset == offset && before->unchanged == unchanged &&
-                    before->version == unchanged->version;
-    if (is_known && !has_record) return 1;
-    if (is_known && unchanged->contacts != NULL) {
-        int is_touched = touch(unchanged->contacts, subject, now_us);
-        if (is_touched) return is_touched;
-    }
-    PyObject *number = PyLong_FromLongLong(offset);
-    int proceeds = number == NULL ? -1 : is_known ? 1 : is_same(self, rule, repeat, number);
-    before->unchanged = unchanged;
-    before->version = unchanged->version;
-    before->offset = offset;
-    Py_XSETREF(before->repeat, proceeds > 0 ? Py_NewRef(repeat) : NULL);
-    if (proceeds > 0 && has_record) {
-        if (unchanged->contacts != NULL) unchanged->turn = self->turn - 1; /* it may change what states depend on */
-        if (!record(self, rule, subject, number, now_us)) proceeds = -1;
-    }
-    Py_XDECREF(number);
-    return proceeds;
-}
-
 static PyObject *response_to(PyObject *repeat, const char *data)
 {
     PyObject *tail = get(repeat, REPEAT_RESPONSE_TAIL);
@@ -215,7 +107,7 @@ static PyObject *answer(ShortWay *self, PyObject *connection, PyObject *rule, Py
                         Py_ssize_t size, long long offset, long long now_us)
 {
     int may = may_answer(self, connection, repeat);
-    if (may > 0) may = proceed(self, rule, repeat, (uint8_t)data[API_KEY], offset, now_us);
+    if (may > 0) may = rules_proceed(&self->rules, &self->journal, rule, repeat, (uint8_t)data[API_KEY], offset, now_us);
     if (may <= 0) return NULL;
     long broker_id = PyLong_AsLong(get(connection, CONNECTION_BROKER_ID));
     if (broker_id == -1 && PyErr_Occurred()) return NULL;
@@ -240,7 +132,7 @@ bool short_way_begin(PyObject *short_way)
     int is_armed = is_true(self->stubs, is_armed_name);
     if (is_armed < 0) return false;
     self->is_armed = is_armed;
-    self->turn++;
+    self->rules.turn++;
     Py_XSETREF(self->now_us, PyObject_GetAttr(self->responses, now_us_name));
     return self->now_us != NULL && journal_begin(&self->journal);
 }
@@ -311,7 +203,7 @@ static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (!PyArg_ParseTuple(args, "OO!O!O!OOOO!OnO!", &controller, &PyDict_Type, &connections, &PyDict_Type, &apis,
                           &PyDict_Type, &remembered, &stubs, &responses, &journal, ring_type, &ring, &numbers,
                           &entry_overhead, &PyDict_Type, &classes) ||
-        !find_slots(slots, SHORT_WAY_SLOTS, classes))
+        !find_slots(slots, SHORT_WAY_SLOTS, classes) || !rules_find_slots(classes))
         return NULL;
     if (!PyIter_Check(numbers)) {
         PyErr_SetString(PyExc_TypeError, "numbers is no iterator");
@@ -320,7 +212,7 @@ static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     ShortWay *self = (ShortWay *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->call = short_way_call;
-    self->controller = Py_NewRef(controller);
+    self->rules.controller = Py_NewRef(controller);
     self->connections = Py_NewRef(connections);
     self->apis = Py_NewRef(apis);
     self->remembered = Py_NewRef(remembered);
@@ -333,16 +225,15 @@ static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 static int short_way_traverse(ShortWay *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->controller);
+    Py_VISIT(self->rules.controller);
     Py_VISIT(self->connections);
     Py_VISIT(self->apis);
     Py_VISIT(self->remembered);
     Py_VISIT(self->stubs);
     Py_VISIT(self->responses);
     Py_VISIT(self->now_us);
-    for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].value);
-    for (int i = 0; i < APIS; i++) Py_VISIT(self->unchanged[i].contacts);
-    for (int i = 0; i < PROCEEDED; i++) Py_VISIT(self->proceeded[i].repeat);
+    for (int i = 0; i < APIS; i++) Py_VISIT(self->rules.unchanged[i].value);
+    for (int i = 0; i < APIS; i++) Py_VISIT(self->rules.unchanged[i].contacts);
     Py_VISIT(self->journal.journal);
     Py_VISIT(self->journal.ring);
     Py_VISIT(self->journal.numbers);
@@ -352,16 +243,15 @@ static int short_way_traverse(ShortWay *self, visitproc visit, void *arg)
 
 static int short_way_clear(ShortWay *self)
 {
-    Py_CLEAR(self->controller);
+    Py_CLEAR(self->rules.controller);
     Py_CLEAR(self->connections);
     Py_CLEAR(self->apis);
     Py_CLEAR(self->remembered);
     Py_CLEAR(self->stubs);
     Py_CLEAR(self->responses);
     Py_CLEAR(self->now_us);
-    for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].value);
-    for (int i = 0; i < APIS; i++) Py_CLEAR(self->unchanged[i].contacts);
-    for (int i = 0; i < PROCEEDED; i++) Py_CLEAR(self->proceeded[i].repeat);
+    for (int i = 0; i < APIS; i++) Py_CLEAR(self->rules.unchanged[i].value);
+    for (int i = 0; i < APIS; i++) Py_CLEAR(self->rules.unchanged[i].contacts);
     Py_CLEAR(self->journal.journal);
     Py_CLEAR(self->journal.ring);
     Py_CLEAR(self->journal.numbers);

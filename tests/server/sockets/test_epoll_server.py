@@ -15,6 +15,7 @@ from mockraft import Controller
 from mockraft.server import epoll_server, tcp
 from mockraft.server.clock import VirtualClock
 from mockraft.server.effects import Effect
+from mockraft.server.repeats import LONG_RESPONSE_BYTES
 from mockraft.server.tcp_connections import TcpConnection
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -324,7 +325,7 @@ async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long:
     async with Controller(clock=WatchingClock()) as controller:
         log = controller.running.controller.log
         sockets += [await connected(controller.port) for _ in range(2)]
-        registration = registration_request(controller.cluster_id, 1, rack="r" * epoll_server.LONG_RESPONSE_BYTES)
+        registration = registration_request(controller.cluster_id, 1, rack="r" * LONG_RESPONSE_BYTES)
         sockets[0].send(write_request(registration, 4, 0, "test"))
         await frames_until(sockets[0], 1)
         fetch = fetch_request(log.end_offset - is_long, log.leader_epoch, max_wait_ms=0)
@@ -334,7 +335,7 @@ async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long:
             for client_socket in sockets:
                 client_socket.send(frame)
             sizes = {len((await frames_until(client_socket, 1))[0]) for client_socket in sockets}
-            assert {size >= epoll_server.LONG_RESPONSE_BYTES for size in sizes} == {is_long}, turn
+            assert {size >= LONG_RESPONSE_BYTES for size in sizes} == {is_long}, turn
         assert any(readable) == is_long
         for client_socket in sockets:
             client_socket.close()
