@@ -70,7 +70,7 @@ class Heartbeats:
 
     def _heartbeat(self, _: Versions) -> BrokerHeartbeatRequest:
         core, life = self._core, self._core.life
-        tells_cordoned = life.caught_up and core.view.metadata_version >= CORDONED_FROM
+        reports_cordoned = life.caught_up and core.view.metadata_version >= CORDONED_FROM
         return BrokerHeartbeatRequest(
             broker_id=core.config.broker_id,
             broker_epoch=life.broker_epoch,
@@ -78,7 +78,7 @@ class Heartbeats:
             want_fence=life.want_fence,
             want_shut_down=life.want_shut_down,
             offline_log_dirs=list(life.offline_dirs),
-            cordoned_log_dirs=in_java_order(life.cordoned_dirs) if tells_cordoned else None,
+            cordoned_log_dirs=in_java_order(life.cordoned_dirs) if reports_cordoned else None,
         )
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:

@@ -125,9 +125,9 @@ class _Rule(NamedTuple):
         return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
 
     def _replaced(self, match: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda reference: self._said(reference, match), self.replacement)
+        return _REFERENCE.sub(lambda reference: self._group_text(reference, match), self.replacement)
 
-    def _said(self, reference: re.Match[str], match: re.Match[str]) -> str:
+    def _group_text(self, reference: re.Match[str], match: re.Match[str]) -> str:
         """Resolve a group reference as Java does: the longest digit prefix that names a group; unknown ones stay."""
         literal, digits = reference.groups()
         if literal is not None:

@@ -220,13 +220,13 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
         if direction in self._flowing:
             return
         self._flowing.add(direction)
-        for said in pipe.due(self._listener.clock.now_ms()):
+        for piece in pipe.due(self._listener.clock.now_ms()):
             if self._socket.is_closing():
                 break
-            if isinstance(said, bytes):
-                take(said)
+            if isinstance(piece, bytes):
+                take(piece)
             elif pipe.ended_by is not None:
-                self._end(said, f"fault {pipe.ended_by.id} ({pipe.ended_by.kind.name})")
+                self._end(piece, f"fault {pipe.ended_by.id} ({pipe.ended_by.kind.name})")
             elif pipe is self._up:
                 self.close()
             else:

@@ -102,8 +102,8 @@ def each_change(history: History, before: Moment, after: Moment) -> Iterator[tup
         first_offset = header.base_offset if began is None else began
         began = first_offset if image.open_transaction is not None else None
         applied = Applied(first_offset, records[-1].offset, records[-1].timestamp_ms)
-        tells_shutdowns = was.features.get(METADATA_VERSION, 0) >= CONTROLLED_SHUTDOWN_LEVEL
-        for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers) if tells_shutdowns else ():
+        has_shutdowns = was.features.get(METADATA_VERSION, 0) >= CONTROLLED_SHUTDOWN_LEVEL
+        for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers) if has_shutdowns else ():
             if old and new and old.incarnation_id != new.incarnation_id and not old.in_controlled_shutdown:
                 yield applied, Change(f"broker {broker_id}", "restarted without a controlled shutdown", None, True)
         for change in changes(was, image):

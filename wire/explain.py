@@ -193,10 +193,10 @@ def _with_envelopes_opened(data: bytes, spans: list[Span]) -> Iterator[Span]:
 
 def _line(span: Span) -> Line:
     about = span.field.about if span.field is not None else ""
-    return Line(span.offset, span.length, span.path, span.type, _say(span), about)
+    return Line(span.offset, span.length, span.path, span.type, _value_text(span), about)
 
 
-def _say(span: Span) -> str:
+def _value_text(span: Span) -> str:
     """Return a span's value for display: names of error codes and API keys, dates, counts."""
     value = span.value
     name = span.path.rpartition(".")[2].lower()
@@ -211,7 +211,7 @@ def _say(span: Span) -> str:
             text = json.dumps(value, ensure_ascii=False)
             return text if len(text) <= _SHOWN_TEXT_MAX else f"{text[:_SHOWN_TEXT_MAX]}… ({len(value)} characters)"
         case bytes():
-            return _say_bytes(span.type, value)
+            return _bytes_text(span.type, value)
         case tuple():
             return f"tag {value[0]}, {_count(value[1], 'byte')}"
         case int() if span.type == "struct marker":
@@ -231,7 +231,7 @@ def _say(span: Span) -> str:
     return str(value)
 
 
-def _say_bytes(kind: str, value: bytes) -> str:
+def _bytes_text(kind: str, value: bytes) -> str:
     if kind == "uuid":
         return uuids.text_of(value)
     return _count(len(value), "byte")

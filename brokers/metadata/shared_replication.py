@@ -24,7 +24,7 @@ from mockraft.brokers.partitions.dormant import Neighbours
 NOBODY = -1
 """The replica id of a reader that is no replica (Kafka's LeaderState ignores its fetches)."""
 
-TELL_ALL_AFTER_MS = 200
+NOTIFY_ALL_AFTER_MS = 200
 """Rare enough that a thousand brokers take a tenth of the time."""
 
 _log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ class SharedReplication:
         self.replication = Replication(self.kernel, config, self.observer, self._advanced, "fleet")
         self._members: dict[int, Membership] = {}
         self._controller: tuple[Endpoint | None, int] = (None, -1)
-        self._version_told = 0
-        self._will_tell_all = False
+        self._notified_version = 0
+        self._will_notify_all = False
 
     def member(self, broker_id: int, advanced: Callable[[], None], failed: Callable[[Exception], None]) -> Membership:
         """Return the replication of one broker, which is notified of its records as if it fetched for itself."""
@@ -82,13 +82,13 @@ class SharedReplication:
         for broker_id in concerned:
             if member := self._members.get(broker_id):
                 member.advanced()
-        if self.image is not None and self.image.version != self._version_told and not self._will_tell_all:
-            self._will_tell_all = True
-            self.kernel.after("tell all", TELL_ALL_AFTER_MS, self._tell_all)
+        if self.image is not None and self.image.version != self._notified_version and not self._will_notify_all:
+            self._will_notify_all = True
+            self.kernel.after("notify all", NOTIFY_ALL_AFTER_MS, self._notify_all)
 
-    def _tell_all(self) -> None:
+    def _notify_all(self) -> None:
         assert self.image is not None
-        self._will_tell_all, self._version_told = False, self.image.version
+        self._will_notify_all, self._notified_version = False, self.image.version
         for member in list(self._members.values()):
             member.advanced()
 

@@ -60,7 +60,7 @@ def _settle(movers: Movers, key: ReplicaKey, second: HeldLog | None, future: Hel
             _keep(core.logs, second, recovered.keep)
             _settle(movers, key, None, future)
         case Recovery.REFUSE:
-            raise FatalError(_said_duplicates(core, key, current))
+            raise FatalError(_duplicates_message(core, key, current))
         case Recovery.NOTHING:
             return
 
@@ -74,7 +74,7 @@ def _keep(logs: Logs, second: HeldLog | None, keep: bytes | None) -> None:
     _log.info("%s-%d was being moved when the broker was killed: one of two logs is kept", second.topic, second.key[1])
 
 
-def _said_duplicates(core: Core, key: ReplicaKey, directory_ids: list[bytes]) -> str:
+def _duplicates_message(core: Core, key: ReplicaKey, directory_ids: list[bytes]) -> str:
     name = f"{core.view.topics.get(key[0], '')}-{key[1]}"
     paths = " and ".join(f"{core.logs.log_dir(directory_id).path}/{name}" for directory_id in directory_ids)
     return (

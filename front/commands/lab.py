@@ -36,7 +36,7 @@ ABOUT = """Run a test many times, each time with a controller that is disturbed 
 
 A schedule is a few disturbances, drawn from a seed: the n-th heartbeat of broker 1 is answered late, is lost, meets a
 standby, or fences the broker. The first run has none, and its requests are the ones that are disturbed. A schedule
-under which the command fails is made smaller, repeated, told and saved; it is a stub file, for serve --stubs too.
+under which the command fails is made smaller, repeated, described and saved; it is a stub file, for serve --stubs too.
 
 The command finds the controller in MOCKRAFT_BOOTSTRAP, its cluster id in MOCKRAFT_CLUSTER_ID and its HTTP API in
 MOCKRAFT_ADMIN. In pytest, the controllers of mockraft's fixtures get the schedule.
@@ -189,7 +189,7 @@ def _of_trials(options: Options) -> Iterator[str]:
 
 
 def _report(options: Options, subject: Subject, found: Found, stubs: Any) -> None:
-    from mockraft.lab.story import told, write_page
+    from mockraft.lab.story import as_lines, write_page
 
     command = shlex.join(subject.command)
     schedule = options.out / "schedule.json"
@@ -198,7 +198,7 @@ def _report(options: Options, subject: Subject, found: Found, stubs: Any) -> Non
     _write_output(options, found.outcome)
     write_json("lab", schedule, stubs)
     typer.echo(f"\nseed {found.seed}: {found.outcome}; {found.failures} of {found.repeats} times with this schedule\n")
-    for line in told(found):
+    for line in as_lines(found):
         typer.echo(f"  {line}")
     if not found.failures:
         typer.echo("\nit did not fail again: what the command does at random, or the machine, may be the cause")

@@ -20,7 +20,7 @@ _LEAST_WIDTH = 0.25
 """Percent of the timeline for the bar of a request that took no time."""
 
 
-def told(found: Found) -> Iterator[str]:
+def as_lines(found: Found) -> Iterator[str]:
     """Yield the story in lines: the disturbances of the smallest schedule, then the end of the output."""
     requests = found.outcome.requests
     for index, disturbance in enumerate(found.schedule, 1):

@@ -74,8 +74,8 @@ class Guard:
         path = scope["path"]
         if token is None or path in OPEN_PATHS or path.startswith(PAGE_PREFIX):
             return
-        scheme, _, said = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(said.strip().encode(), token.encode()):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
             about = "send `Authorization: Bearer TOKEN` with the token of --admin-token-file"
             raise ProblemError(401, about, headers={"www-authenticate": "Bearer"})
 
@@ -84,10 +84,10 @@ class Guard:
         if "content-length" not in headers and "transfer-encoding" not in headers:
             return receive
         limit = self.settings.state_bytes_max if scope["path"] == STATE_FILE else self.settings.body_bytes_max
-        said = headers.get("content-length", "0")
-        if not said.isdecimal():
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
             raise ProblemError(400, "Content-Length is not a number")
-        if int(said) > limit:
+        if int(length) > limit:
             raise _too_long(limit)
         try:
             async with asyncio.timeout(self.settings.request_timeout_s):

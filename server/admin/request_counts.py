@@ -46,8 +46,8 @@ class RequestCounts:
     def settle(self) -> None:
         """Bring `requests`, `latencies` and `elapsed_us` up to date."""
         kinds, self._kinds = self._kinds, {}
-        for (_, version, bucket, said), (count, elapsed_us, exchange) in kinds.items():
-            code = said if isinstance(said, int) else exchange.error_code
+        for (_, version, bucket, code_or_body), (count, elapsed_us, exchange) in kinds.items():
+            code = code_or_body if isinstance(code_or_body, int) else exchange.error_code
             error = UNANSWERED if code is None else error_codes.name(code)
             api = exchange.api
             self.requests[api, version, error] += count
@@ -63,13 +63,13 @@ class RequestCounts:
         self.sent_bytes += len(frame)
         self.unexpected += entry.unmatched
         api_key = entry.api_key
-        said: Any
+        code_or_body: Any
         if len(frame) <= LARGE_FRAME_BYTES:
-            said = frame[8:]
+            code_or_body = frame[8:]
         else:
             # Whoever is refused a fetch is sent no records.
-            said = error_codes.NONE if api_key in _WITH_RECORDS else entry.error_code
-        kind = (api_key, entry.api_version, bisect_left(BUCKETS_US, entry.took_us), said)
+            code_or_body = error_codes.NONE if api_key in _WITH_RECORDS else entry.error_code
+        kind = (api_key, entry.api_version, bisect_left(BUCKETS_US, entry.took_us), code_or_body)
         known = self._kinds.get(kind)
         if known is not None:
             known[0] += 1

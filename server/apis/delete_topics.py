@@ -92,8 +92,8 @@ def _doomed(
         elif name in deletable:
             doomed[topic_id] = name
         else:
-            said = name if name in describable else None
-            results.append(_result(said, topic_id, error_codes.TOPIC_AUTHORIZATION_FAILED))
+            shown = name if name in describable else None
+            results.append(_result(shown, topic_id, error_codes.TOPIC_AUTHORIZATION_FAILED))
     for name in single_names:
         topic = image.by_name.get(name)
         if name not in describable or (topic is not None and name not in deletable):

@@ -41,8 +41,8 @@ def handle(
     """Handle the carried request and wrap its response."""
     principal = _principal(request.request_principal)
     client_address = _client_address(request.client_host_address)
-    speaks = controller.config.overlay or messages
-    carried = _carried_header(request.request_data, speaks)
+    lookup = controller.config.overlay or messages
+    carried = _carried_header(request.request_data, lookup)
     api = ctx.apis.get(carried.api_key)
     if api is None or not api.forwardable:
         name = api_keys.name(carried.api_key)
@@ -69,7 +69,7 @@ def handle(
         if _says_not_controller(response, inner):
             return EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
         head = _CORRELATION.pack(carried.correlation_id)
-        if speaks.response_header_version(carried.api_key, carried.api_version) >= 1:
+        if lookup.response_header_version(carried.api_key, carried.api_version) >= 1:
             head += b"\0"
         return EnvelopeResponse(response_data=head + response.write(carried.api_version))
 
@@ -105,9 +105,9 @@ def _client_address(data: bytes) -> str:
     return str(ipaddress.ip_address(data))
 
 
-def _carried_header(data: bytes, speaks: MessageLookup) -> Request:
+def _carried_header(data: bytes, lookup: MessageLookup) -> Request:
     try:
-        return parse_request(data, speaks)
+        return parse_request(data, lookup)
     except WireError as wrong:
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION, f"Failed to parse request header from envelope: {wrong}"

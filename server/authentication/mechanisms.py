@@ -106,7 +106,7 @@ class Scram(Mechanism):
         self._credentials = credentials
         self._rng = rng
         self._credential: ScramCredential | None = None
-        self._said = ""
+        self._exchanged = ""
         self._nonce = ""
 
     def evaluate(self, token: bytes) -> bytes:
@@ -129,7 +129,7 @@ class Scram(Mechanism):
         self._credential = credential
         self._nonce = message["nonce"] + self._server_nonce()
         answer = f"r={self._nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
-        self._said = f"{message['bare']},{answer}"
+        self._exchanged = f"{message['bare']},{answer}"
         return answer.encode()
 
     def _found(self, name: str, is_token: bool) -> ScramCredential:
@@ -151,7 +151,7 @@ class Scram(Mechanism):
         message = _matched(_CLIENT_FINAL, token, f"{self._name}: the client's last message is malformed")
         if message["nonce"] != self._nonce:
             raise AuthenticationError(f"{self._name}: wrong nonce of {self.user!r}")
-        auth_message = f"{self._said},{message['without_proof']}".encode()
+        auth_message = f"{self._exchanged},{message['without_proof']}".encode()
         proof = base64.b64decode(message["proof"])
         expected = scram.signature(self._hash_name, credential.stored_key, auth_message)
         client_key = scram.xor(expected, proof) if len(proof) == len(expected) else b""

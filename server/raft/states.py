@@ -102,12 +102,12 @@ class Votes:
 
     def __init__(self, voters: dict[int, ReplicaKey], own_id: int) -> None:
         self.voters = voters
-        self._said: dict[int, bool | None] = {**dict.fromkeys(voters), own_id: True}
+        self._granted: dict[int, bool | None] = {**dict.fromkeys(voters), own_id: True}
 
     def record(self, voter_id: int, granted: bool) -> None:
         """Record a voter's response; others are ignored."""
         if voter_id in self.voters:
-            self._said[voter_id] = granted
+            self._granted[voter_id] = granted
 
     @property
     def majority(self) -> int:
@@ -117,12 +117,12 @@ class Votes:
     @property
     def granting(self) -> list[int]:
         """Voters that granted."""
-        return sorted(voter_id for voter_id, granted in self._said.items() if granted)
+        return sorted(voter_id for voter_id, granted in self._granted.items() if granted)
 
     @property
     def unrecorded(self) -> list[ReplicaKey]:
         """Voters that have not responded."""
-        return [key for voter_id, key in self.voters.items() if self._said[voter_id] is None]
+        return [key for voter_id, key in self.voters.items() if self._granted[voter_id] is None]
 
     @property
     def is_granted(self) -> bool:

@@ -94,5 +94,5 @@ def _give(to: Remote, found: dict[str, Any], out: Path | None) -> None:
     if out is not None:
         write_private(out, f"{text}\n".encode())
     where = "loaded" if found["loaded"] else "made"
-    said = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
-    to.show(found, said if found["loaded"] or out is not None else text)
+    summary = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
+    to.show(found, summary if found["loaded"] or out is not None else text)

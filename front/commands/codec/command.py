@@ -102,8 +102,8 @@ class SubjectOptions(ProposalOptions):
             name = None if key is None else NAMES_OF[kind](key)
         except WireError as error:
             _misuse(command, str(error))
-        says_itself = self.framed or (self.frame and kind == REQUEST)
-        if self.version is None and not says_itself:
+        has_version = self.framed or (self.frame and kind == REQUEST)
+        if self.version is None and not has_version:
             _misuse(command, f"which --version of {name}? {_versions(str(name))}")
         if name is not None and self.version is not None:
             cls = class_named(name)
@@ -183,7 +183,7 @@ def register(app: typer.Typer) -> None:
 
 def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
     """Print the JSON of bytes."""
-    _speak(ctx, options)
+    _use_messages(ctx, options)
     subject, content = options.subject("decode"), options.content("decode")
     try:
         tree = decode(subject, content, show_secrets=options.show_secrets)
@@ -194,7 +194,7 @@ def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
 
 def encode_command(ctx: typer.Context, options: EncodeOptions) -> None:
     """Print the bytes of JSON."""
-    _speak(ctx, options)
+    _use_messages(ctx, options)
     subject = options.subject("encode")
     text = sys.stdin.read() if options.tree == "-" else options.tree
     try:
@@ -215,7 +215,7 @@ def encode_command(ctx: typer.Context, options: EncodeOptions) -> None:
 
 def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
     """Print what every byte is."""
-    _speak(ctx, options)
+    _use_messages(ctx, options)
     subject, content = options.subject("explain"), options.content("explain")
     full = _explained(subject, content)
     explanation = full if options.show_secrets else full.without_secrets()
@@ -237,7 +237,7 @@ def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _speak(ctx: typer.Context, options: SubjectOptions) -> None:
+def _use_messages(ctx: typer.Context, options: SubjectOptions) -> None:
     """Let the rest of this command find the messages that the options ask for; those of every release without one."""
     ctx.with_resource(using(options.overlay() or every_release()))
 

@@ -76,9 +76,9 @@ def hints(subject: Subject, data: bytes) -> list[str]:
             found.append("with --frame: they are a whole frame")
         elif subject.is_framed and subject.version is not None and is_readable(subject._replace(is_framed=False), data):
             found.append("without --frame: they are a bare body")
-    # The frame of a request or a record says its version; a response's does not.
-    says_version = subject.is_framed and subject.kind != RESPONSE
-    if subject.name is not None and subject.version is not None and not says_version:
+    # The frame of a request or a record has its version; a response's does not.
+    has_version = subject.is_framed and subject.kind != RESPONSE
+    if subject.name is not None and subject.version is not None and not has_version:
         cls = class_named(subject.name)
         others = [v for v in range(cls.min_version, cls.max_version + 1) if v != subject.version]
         versions = [str(v) for v in others if is_readable(subject._replace(version=v), data)]

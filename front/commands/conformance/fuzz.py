@@ -59,7 +59,12 @@ def fuzz(options: Options) -> None:
     try:
         if options.replay is None:
             report = differential.run(
-                options.bootstrap, options.against, seed=options.seed, steps=options.steps, on_steps=_tell, **ids
+                options.bootstrap,
+                options.against,
+                seed=options.seed,
+                steps=options.steps,
+                on_steps=_show_progress,
+                **ids,
             )
         else:
             report = differential.run_again(options.bootstrap, options.against, _steps_in(options.replay), **ids)
@@ -84,7 +89,7 @@ def fuzz(options: Options) -> None:
     raise typer.Exit(ExitCode.FAILED)
 
 
-def _tell(steps: int) -> None:
+def _show_progress(steps: int) -> None:
     typer.echo(f"{steps} steps", err=True)
 
 

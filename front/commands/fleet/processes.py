@@ -153,6 +153,6 @@ def _closing_lines(summary: dict[str, Any]) -> list[str]:
         lines.append("errors: " + ", ".join(f"{count:,}x {name}" for name, count in summary["errors"].items()))
     for what in ("fenced_by_mistake", "died"):
         if found := summary[what]:
-            first = ", ".join(f"{broker_id} ({said})" for broker_id, said in list(found.items())[:5])
+            first = ", ".join(f"{broker_id} ({reason})" for broker_id, reason in list(found.items())[:5])
             lines.append(f"{what.replace('_', ' ')}: {len(found):,} brokers, {first}{', …' if len(found) > 5 else ''}")
     return [*lines, *summary["lost_processes"]]

@@ -143,7 +143,7 @@ async def _show_plain(watch: Watch) -> None:
         flush=True,
     )
     states: dict[int, str] = {}
-    told_ms = 0
+    shown_ms = 0
     while True:
         picture = watch.picture()
         for row in picture.brokers:
@@ -155,8 +155,8 @@ async def _show_plain(watch: Watch) -> None:
                     f"epoch {row.broker_epoch}, clients at {row.clients}",
                     flush=True,
                 )
-        if picture.up_ms - told_ms >= PLAIN_EVERY_S * 1000:
-            told_ms = picture.up_ms
+        if picture.up_ms - shown_ms >= PLAIN_EVERY_S * 1000:
+            shown_ms = picture.up_ms
             print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}", flush=True)
         await asyncio.sleep(PLAIN_POLL_S)
 

@@ -80,7 +80,7 @@ class Picture:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Observed:
     """Facts about one broker from the journal; times in ms."""
 
     state: BrokerState = BrokerState.STARTING
@@ -94,7 +94,7 @@ class Watch:
     def __init__(self, running: RunningController) -> None:
         self.running = running
         self.started_ms = running.clock.now_ms()
-        self._heard: dict[int, _Heard] = {}
+        self._observed: dict[int, _Observed] = {}
         self._lines: deque[Line] = deque(maxlen=LINES_MAX)
         self._times_ms: dict[int, deque[int]] = {}
         running.node.journal.subscribe(self._seen)
@@ -128,23 +128,23 @@ class Watch:
         # A broker that came back with another directory is there twice for a while: the newest fetch counts.
         newest = {key.id: state for key, state in sorted(replicas, key=lambda item: item[1].last_fetch_timestamp_ms)}
         for broker_id, broker in sorted(controller.image.cluster.brokers.items()):
-            heard = self._heard.get(broker_id, _Heard())
+            observed = self._observed.get(broker_id, _Observed())
             fetched = newest.get(broker_id)
             offset = fetched.log_end_offset if fetched else None
-            age_ms = now_ms - heard.heartbeats_ms[-1] if heard.heartbeats_ms else None
+            age_ms = now_ms - observed.heartbeats_ms[-1] if observed.heartbeats_ms else None
             lost = broker.fenced and (age_ms is None or age_ms > self.running.config.session_timeout_ms)
             yield BrokerRow(
                 broker_id=broker_id,
-                state="gone" if lost and heard.state is not BrokerState.SHUTTING_DOWN else _STATES[heard.state],
+                state="gone" if lost and observed.state is not BrokerState.SHUTTING_DOWN else _STATES[observed.state],
                 fenced=broker.fenced,
                 broker_epoch=broker.broker_epoch,
                 incarnation=text_of(broker.incarnation_id),
                 clients=next((f"{each.host}:{each.port}" for each in broker.endpoints), "-"),
                 log_dirs=len(broker.log_dirs),
-                offline_dirs=heard.offline_dirs,
+                offline_dirs=observed.offline_dirs,
                 rack=broker.rack or "",
                 heartbeat_age_ms=age_ms,
-                heartbeats_per_s=self._per_s(heard.heartbeats_ms, now_ms),
+                heartbeats_per_s=self._per_s(observed.heartbeats_ms, now_ms),
                 metadata_offset=offset,
                 lag=None if offset is None else max(0, controller.log.end_offset - offset),
             )
@@ -186,17 +186,17 @@ class Watch:
         request, response = entry.request, entry.response
         if response.error_code != error_codes.NONE:
             return
-        heard = self._heard.setdefault(request.broker_id, _Heard())
-        heard.heartbeats_ms.append(entry.answered_ms)
-        heard.offline_dirs = len(request.offline_log_dirs)
+        observed = self._observed.setdefault(request.broker_id, _Observed())
+        observed.heartbeats_ms.append(entry.answered_ms)
+        observed.offline_dirs = len(request.offline_log_dirs)
         if response.should_shut_down:
-            heard.state = BrokerState.SHUTTING_DOWN
+            observed.state = BrokerState.SHUTTING_DOWN
         elif request.want_shut_down:
-            heard.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            observed.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         elif not response.is_fenced:
-            heard.state = BrokerState.RUNNING
+            observed.state = BrokerState.RUNNING
         else:
-            heard.state = BrokerState.RECOVERY if response.is_caught_up else BrokerState.STARTING
+            observed.state = BrokerState.RECOVERY if response.is_caught_up else BrokerState.STARTING
 
 
 def _what(entry: Exchange) -> str:

@@ -77,8 +77,8 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
         records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
     if ELR_VERSION in updates and updates[ELR_VERSION].level > 0:
         records = _before_elr(controller) + records
-    said = ", ".join(f"{name} {update.level}" for name, update in updates.items())
-    return ControllerResult(records, kraft_version, f"features updated: {said}" if records else "")
+    changed = ", ".join(f"{name} {update.level}" for name, update in updates.items())
+    return ControllerResult(records, kraft_version, f"features updated: {changed}" if records else "")
 
 
 def _check(controller: "ControllerContext", name: str, level: int, current: int, upgrade_type: int) -> None:

@@ -17,7 +17,7 @@ class Offer(NamedTuple):
     ranges: Mapping[int, Range | None] = {}
 
 
-def read_ranges(said: Mapping[str, object] | Mapping[int, object]) -> dict[int, Range | None]:
+def read_ranges(given: Mapping[str, object] | Mapping[int, object]) -> dict[int, Range | None]:
     """Parse ranges by API key: keys are names or numbers, values `(1, 2)`, "1-2", "1" or "off" (None).
 
     ValueError names the invalid part.
@@ -26,7 +26,7 @@ def read_ranges(said: Mapping[str, object] | Mapping[int, object]) -> dict[int, 
 
     by_name = {name: api_key for api_key, name in api_keys.NAMES.items()}
     ranges: dict[int, Range | None] = {}
-    for api, value in said.items():
+    for api, value in given.items():
         text = str(api)
         api_key = int(text) if text.isdecimal() else by_name.get(text)
         if api_key is None:

@@ -138,8 +138,8 @@ class PartitionChange:
 
     def _set_isr(self, record: PartitionChangeRecord) -> None:
         """Keep the last ISR member of a partition without ELR; with ELR an ISR may be empty."""
-        may_say = bool(self.isr) or self.rules.elr_enabled
-        if record.isr is None and may_say and tuple(self.isr) != self.partition.isr:
+        may_be_written = bool(self.isr) or self.rules.elr_enabled
+        if record.isr is None and may_be_written and tuple(self.isr) != self.partition.isr:
             record.isr = list(self.isr)
 
     def _bump_leader_epoch_for_isr_shrink(self, record: PartitionChangeRecord) -> None:

@@ -289,14 +289,14 @@ class Faults:
             fault.switch_off()
         elif self._wires and self.double is not None:
             try:
-                self._put_in_force(fault, is_told=True)
+                self._put_in_force(fault, raises=True)
             except BaseException:
                 fault.enabled = False
                 raise
         else:
             self._waiting.append(fault)
 
-    def _put_in_force(self, fault: Fault, is_told: bool = False) -> None:
+    def _put_in_force(self, fault: Fault, raises: bool = False) -> None:
         on, double = fault.kind.on, self.double
         assert on is not None
         assert double is not None
@@ -304,7 +304,7 @@ class Faults:
             fault.switch_on(lambda: on(double, fault.params))
             fault.error = None
         except Exception as error:
-            if is_told:
+            if raises:
                 raise
             fault.error = f"could not be switched on: {error}"
 
