@@ -20,7 +20,7 @@ from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
-from mockraft.spark_replay.regression.virtual_clock import VirtualClock
+from mockraft.spark_replay.regression.virtual_clock import TICK_S, VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
@@ -112,10 +112,11 @@ async def replay(
     options: Options | None = None,
     *,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
+    admin: str | None = None,
 ) -> Replayed:
     """Replay a capture of one cluster to the controller at host and port; calls `on_outcome` for every exchange.
 
-    Raises DisconnectedError if nothing listens there.
+    `admin` is as in `replay_steps`. Raises DisconnectedError if nothing listens there.
     """
     captured = list(exchanges)
     outcomes: list[Outcome] = []
@@ -128,7 +129,7 @@ async def replay(
             outcomes.append(outcome)
         on_outcome(outcome)
 
-    renaming = await replay_steps(lambda: captured, host, port, options or Options(), keep)
+    renaming = await replay_steps(lambda: captured, host, port, options or Options(), keep, admin=admin)
     return Replayed(outcomes, left_out, renaming)
 
 
@@ -145,7 +146,8 @@ async def replay_steps(
 
     `admin` is the URL of a controller's admin API, to skip with its virtual clock the time that a broker is away.
 
-    Raises DisconnectedError if nothing listens at host and port, and ValueError for an unknown order.
+    Raises DisconnectedError if nothing listens at host and port or the clock cannot be moved, and ValueError for an
+    unknown order.
     """
     if options.order not in ORDERS:
         raise ValueError(f"there is no order {options.order!r}; there are {', '.join(ORDERS)}")
@@ -198,6 +200,7 @@ class _Run:
     async def begin(self) -> None:
         """Request the live cluster id, since not every response that needs it contains it."""
         if self._clock is not None:
+            await self._clock.skip_to(self._clock.now_s() + TICK_S)  # fails at once if it is not there, or not virtual
             self._start(self._clock.run())
         wait_ms = self.options.answer_timeout_ms
         connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)

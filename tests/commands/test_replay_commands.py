@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.commands.exit_codes import ExitCode
 from mockraft.kafka.child_process import free_port
 from mockraft.server.stubs.stub import Stub, stub
 from typer.testing import Result
@@ -46,11 +47,19 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
     assert report["apis"][0]["api"] == "ApiVersions"
 
 
+def test_a_clock_that_cannot_be_moved_ends_the_replay_at_once() -> None:
+    with Controller.sync(release="4.3", admin_port=0) as controller:
+        result = replay(controller.bootstrap, "--admin", str(controller.admin_url))
+    assert result.exit_code == ExitCode.NO_ANSWER
+    assert "cannot be moved: HTTP/1.1 409 Conflict" in one_line(result.output)
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         (["--speed", "fast"], "'fast' is neither max nor a number over 0"),
         (["--speed", "0"], "neither max nor a number over 0"),
+        (["--speed", "2", "--admin", "http://127.0.0.1:8080"], "a virtual clock has no pace: leave --speed at max"),
         (["--filter", "Nope"], "there is no API 'Nope'"),
         (["--capture", "no.pcap"], "no.pcap: cannot be opened: No such file or directory"),
         (["--capture", __file__], "not a pcap or pcapng file"),

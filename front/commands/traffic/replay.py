@@ -30,10 +30,11 @@ the live log. Times, texts and offsets in responses are not compared.
 \b
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --speed 1        at the pace of the capture
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --admin http://127.0.0.1:8080
   mockraft replay --capture old.pcap --port 19093 --bootstrap mine:9093 --ignore finalizedFeatures --json report.json
 
 The controller must be new: brokers register and topics are created. Even at full speed, the absence of a broker takes
-its time, so that its session expires as in the capture.
+its time, so that its session expires as in the capture; --admin skips it with the virtual clock of mockraft serve.
 
 Reading captures needs pip install 'mockraft[captures]'.
 
@@ -55,6 +56,11 @@ class Options(CaptureOptions):
     """Options of `mockraft replay`."""
 
     bootstrap: str = required(metavar="HOST:PORT", help="The controller to send to.")
+    admin: str | None = option(
+        None,
+        metavar="URL",
+        help="Admin API of a controller with --virtual-clock, to skip the time that a broker is away.",
+    )
     speed: str = option("max", help="max, or a multiple of the capture's pace: 1, 10.", metavar="max|N")
     filters: list[str] | None = option(
         None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
@@ -88,6 +94,8 @@ def replay(options: Options) -> None:
     kept = api_filter(options.filters)
     exchanges = exchanges_of("replay", options.capture, options.port)
     pace = _speed(options.speed)
+    if options.admin is not None and pace is not None:
+        raise typer.BadParameter("a virtual clock has no pace: leave --speed at max", param_hint="--admin")
     how = replaying.Options(
         order=CAUSAL if pace is None else PACED,
         speed=pace or 1.0,
@@ -97,7 +105,7 @@ def replay(options: Options) -> None:
         show_secrets=options.show_secrets,
     )
     try:
-        found = report(asyncio.run(_with_progress(exchanges, host, port, how)))
+        found = report(asyncio.run(_with_progress(exchanges, host, port, how, options.admin)))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
         end("replay", error, ExitCode.NO_ANSWER)
     write_json("replay", options.json_file, found.to_json())
@@ -133,7 +141,9 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-async def _with_progress(exchanges: list[Captured], host: str, port: int, how: replaying.Options) -> Replayed:
+async def _with_progress(
+    exchanges: list[Captured], host: str, port: int, how: replaying.Options, admin: str | None
+) -> Replayed:
     from mockraft.spark_replay.regression.replay import LEFT_OUT
     from mockraft.spark_replay.regression.replay import replay as replay_exchanges
     from rich.console import Console
@@ -149,7 +159,7 @@ async def _with_progress(exchanges: list[Captured], host: str, port: int, how: r
             different += not outcome.is_same and outcome.status != LEFT_OUT
             progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")
 
-        return await replay_exchanges(exchanges, host, port, how, on_outcome=on_outcome)
+        return await replay_exchanges(exchanges, host, port, how, on_outcome=on_outcome, admin=admin)
 
 
 def _show(found: Report) -> None:
