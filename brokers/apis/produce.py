@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.apis import transactional_writes
-from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, RequestContext
+from mockraft.brokers.apis.api import NO_RESPONSE, Api, ApiError, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
 from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
@@ -56,19 +56,18 @@ class _Wait(NamedTuple):
 
 def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     """Append the batches of each partition, and wait for the replicas with acks=all."""
-    if request.transactional_id is None and any(
-        begins_transactional(bytes(partition.records or b""))
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    ):
-        # What Kafka returns for an id that the client may not use, and for none.
-        code = error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return _finish(request, ctx, error(request, code, error_codes.message(code)))
+    batches = (bytes(partition.records or b"") for topic in request.topic_data for partition in topic.partition_data)
     request.topic_data = _each_once(request.topic_data)
-    if request.acks not in (-1, 0, 1):
-        code = error_codes.INVALID_REQUIRED_ACKS
-        return error(request, code, error_codes.message(code))
-    return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
+    try:
+        if request.transactional_id is None and any(map(begins_transactional, batches)):
+            # As in Kafka the error for an id that the client may not use.
+            raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if request.acks not in (-1, 0, 1):
+            raise ApiError(error_codes.INVALID_REQUIRED_ACKS)
+        return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
+    except ApiError as refused:
+        code = refused.error_code
+        return _finish(request, ctx, error(request, code, error_codes.message(code)))
 
 
 def _append_all(

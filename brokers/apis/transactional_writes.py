@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from mockraft.brokers.apis.api import Parked, RequestContext, parked
+from mockraft.brokers.apis.api import ApiError, Parked, RequestContext, parked
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.verification import ClientSupport
@@ -79,19 +79,22 @@ class Verified:
 def verified(
     request: ProduceRequest, ctx: RequestContext, append: Callable[[Verified], T | Parked[T]]
 ) -> T | Parked[T]:
-    """Call `append` once the partitions that need it are verified; return its result."""
+    """Call `append` once the partitions that need it are verified; return its result.
+
+    ApiError INVALID_PRODUCER_ID_MAPPING for transactional batches of several producers, or of several epochs.
+    """
     support = next((it for version, it in SUPPORT_FROM if ctx.api_version >= version), ClientSupport.OLD_ERRORS)
     result = Verified(support)
     headers = _transactional(request, ctx)
     producers = {Producer(header.producer_id, header.producer_epoch) for _, _, header in headers}
     beginning: dict[TopicPartition, ReplicaKey] = {}
     verified_batches: list[tuple[HostedPartition, BatchHeader]] = []
+    if len(producers) > 1:
+        raise ApiError(error_codes.INVALID_PRODUCER_ID_MAPPING)
     for hosted, topic, header in headers:
-        if len({producer.producer_id for producer in producers}) > 1:
-            result.refuse(hosted.key, error_codes.INVALID_PRODUCER_ID_MAPPING)
-        elif hosted.producers.is_in_transaction(header.producer_id, header.producer_epoch):
+        if hosted.producers.is_in_transaction(header.producer_id, header.producer_epoch):
             continue
-        elif result.begin(hosted, header):
+        if result.begin(hosted, header):
             beginning[topic, hosted.key[1]] = hosted.key
             verified_batches.append((hosted, header))
     if not beginning:

@@ -235,6 +235,20 @@ async def test_older_epoch_leaves_the_open_transaction(transactions: Transaction
     assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.NONE
 
 
+@pytest.mark.parametrize("other", [{"epoch_by": 1}, {"id_by": 1000}])
+async def test_request_has_the_records_of_one_producer(transactions: Transactions, other: Any) -> None:
+    def make(side: Side) -> Message:
+        requests: Any = [producing(0)(side), producing(1, **other)(side)]
+        requests[0].topic_data[0].partition_data += requests[1].topic_data[0].partition_data
+        return requests[0]
+
+    await transactions.initialize()
+    for version in (3, 12):
+        answer = await transactions.expect_same(make, version)
+        codes = {each["errorCode"] for each in answer["responses"][0]["partitionResponses"]}
+        assert codes == {error_codes.INVALID_PRODUCER_ID_MAPPING}
+
+
 async def test_next_transaction_begins_while_markers_are_written(transactions: Transactions) -> None:
     await transactions.initialize()
     await transactions.expect_same(producing(), 11)  # verified, and refused
