@@ -24,6 +24,7 @@ from mockraft.wire.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from mockraft.wire.messages.produce_request import ProduceRequest
 from mockraft.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -238,9 +239,11 @@ async def test_older_epoch_leaves_the_open_transaction(transactions: Transaction
 @pytest.mark.parametrize("other", [{"epoch_by": 1}, {"id_by": 1000}])
 async def test_request_has_the_records_of_one_producer(transactions: Transactions, other: Any) -> None:
     def make(side: Side) -> Message:
-        requests: Any = [producing(0)(side), producing(1, **other)(side)]
-        requests[0].topic_data[0].partition_data += requests[1].topic_data[0].partition_data
-        return requests[0]
+        first, second = producing(0)(side), producing(1, **other)(side)
+        assert isinstance(first, ProduceRequest)
+        assert isinstance(second, ProduceRequest)
+        first.topic_data[0].partition_data += second.topic_data[0].partition_data
+        return first
 
     await transactions.initialize()
     for version in (3, 12):
