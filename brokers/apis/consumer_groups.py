@@ -135,28 +135,18 @@ def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatRespon
 def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove members."""
     group = find_group(ctx, request.group_id)
+    members = [(each.member_id, each.group_instance_id) for each in request.members]
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
-        return LeaveGroupResponse(error_code=_left(group, request.member_id, None, ctx.now_ms))
+        members = [(request.member_id, None)]
+    codes = [error_codes.UNKNOWN_MEMBER_ID] * len(members) if group is None else group.leave(members, ctx.now_ms)
+    if ctx.api_version < SEVERAL_MEMBERS_FROM:
+        return LeaveGroupResponse(error_code=codes[0])
     return LeaveGroupResponse(
         members=[
-            MemberResponse(
-                member_id=each.member_id,
-                group_instance_id=each.group_instance_id,
-                error_code=_left(group, each.member_id, each.group_instance_id, ctx.now_ms),
-            )
-            for each in request.members
+            MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
+            for (member_id, instance_id), code in zip(members, codes, strict=True)
         ]
     )
-
-
-def _left(group: Group | None, member_id: str, instance_id: str | None, now_ms: int) -> int:
-    if group is None:
-        return error_codes.UNKNOWN_MEMBER_ID
-    try:
-        group.leave(member_id, instance_id, now_ms)
-    except ApiError as refused:
-        return refused.error_code
-    return error_codes.NONE
 
 
 def _joined_group(ctx: RequestContext, group_id: str) -> Group:

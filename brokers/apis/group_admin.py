@@ -10,7 +10,8 @@ from typing import Final
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.coordinators.consumer_groups import Group, GroupState
+from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes

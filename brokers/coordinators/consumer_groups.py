@@ -7,12 +7,12 @@ place, which fences it. `group_coordinator` keeps the offsets. Time is an argume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from enum import Enum
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from mockraft.brokers.coordinators.group_limits import DEFAULT_LIMITS, GroupLimits
 from mockraft.brokers.coordinators.members import (
     CONSUMER,
+    GroupState,
     Joined,
     Joining,
     Member,
@@ -28,15 +28,6 @@ from mockraft.wire.errors import ApiError
 PENDING_MAX = 1_000
 """Maximum number of member ids that a group has handed out and that have not joined; Kafka has no such limit."""
 PHASE_MIN_MS = 100
-
-
-class GroupState(Enum):
-    """Kafka's ClassicGroupState, less Dead."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
 
 
 class Group:
@@ -181,13 +172,24 @@ class Group:
         if self.state is GroupState.PREPARING_REBALANCE:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
-    def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> None:
-        """Remove the member, or a pending id; a static member may be given by its instance id alone."""
-        member_id = member_id or self._static_id(instance_id) or ""
-        if self._pending.pop(member_id, None) is None:
-            self._member(member_id, instance_id)
-            self._drop(member_id)
-        self._rebalance(now_ms)
+    def leave(self, members: Iterable[tuple[str, str | None]], now_ms: int) -> list[int]:
+        """Remove members, or pending ids, by (member id, instance id), and rebalance once; return their errors.
+
+        A static member may be given by its instance id alone, without a member id.
+        """
+        codes = []
+        for given_id, instance_id in members:
+            member_id = given_id or self._static_id(instance_id) or ""
+            try:
+                if self._pending.pop(member_id, None) is None:
+                    self._member(member_id, instance_id)
+                    self._drop(member_id)
+                codes.append(error_codes.NONE)
+            except ApiError as refused:
+                codes.append(refused.error_code)
+        if error_codes.NONE in codes:
+            self._rebalance(now_ms)
+        return codes
 
     def check_commit(
         self,

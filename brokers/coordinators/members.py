@@ -1,9 +1,10 @@
-"""Members of consumer groups of the classic protocol, and the assignor and topics that they share."""
+"""Members of consumer groups of the classic protocol, what state they are in together, their assignor and topics."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from mockraft.brokers.coordinators.waiting import Waiting
@@ -14,6 +15,15 @@ from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtoc
 
 CONSUMER = "consumer"
 """The protocol type of consumers, whose metadata is a ConsumerProtocolSubscription."""
+
+
+class GroupState(Enum):
+    """Kafka's ClassicGroupState, less Dead."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
 
 
 class Offset(NamedTuple):

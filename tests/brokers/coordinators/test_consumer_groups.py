@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.coordinators import consumer_groups, group_coordinator
-from mockraft.brokers.coordinators.consumer_groups import Group, GroupState
+from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.group_coordinator import Groups
-from mockraft.brokers.coordinators.members import Joined, Joining, Offset
+from mockraft.brokers.coordinators.members import GroupState, Joined, Joining, Offset
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
@@ -34,6 +34,11 @@ def refusal(ask: Callable[..., object], *arguments: object) -> int:
     with pytest.raises(ApiError) as raised:
         ask(*arguments)
     return raised.value.error_code
+
+
+def leave(group: Group, member_id: str, instance_id: str | None = None, now_ms: int = 0) -> int:
+    (code,) = group.leave([(member_id, instance_id)], now_ms)
+    return code
 
 
 def two(group: Group) -> None:
@@ -96,14 +101,14 @@ def test_everybody_gets_what_the_leader_assigns(group: Group) -> None:
 def test_a_rebalance_ends_the_wait_for_an_assignment(group: Group) -> None:
     two(group)
     follower = group.sync("b", 2, {}, 0)
-    group.leave("a", None, 0)
+    leave(group, "a")
     assert refusal(follower.result) == error_codes.REBALANCE_IN_PROGRESS
 
 
 def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -> None:
     joined(group, says("a"))
     group.offsets["orders", 0] = Offset(5, 0, None)
-    group.leave("a", None, 0)
+    leave(group, "a")
     assert (group.state, group.generation, group.is_idle) == (GroupState.EMPTY, 2, False)
     group.check_commit("", -1, 0)
 
@@ -191,10 +196,19 @@ def test_former_static_member_is_fenced(group: Group) -> None:
         assert refusal(ask, "b", 2, 0, "i") == error_codes.FENCED_INSTANCE_ID
         assert refusal(ask, "b", 2, 0) == error_codes.UNKNOWN_MEMBER_ID
         assert refusal(ask, "c", 2, 0, "other") == error_codes.UNKNOWN_MEMBER_ID
-    assert refusal(group.leave, "b", "i", 0) == error_codes.FENCED_INSTANCE_ID
-    group.leave("", "i", 0)
-    assert refusal(group.leave, "", "i", 0) == error_codes.UNKNOWN_MEMBER_ID
+    assert leave(group, "b", "i") == error_codes.FENCED_INSTANCE_ID
+    leave(group, "", "i")
+    assert leave(group, "", "i") == error_codes.UNKNOWN_MEMBER_ID
     assert list(group.members) == ["a"]
+
+
+def test_members_that_leave_together_rebalance_once(group: Group) -> None:
+    joined(group, says("a"))
+    waiting = group.join(static("b"), 0)
+    gone, unknown = error_codes.NONE, error_codes.UNKNOWN_MEMBER_ID
+    assert group.leave([("a", None), ("a", None), ("", "i")], 0) == [gone, unknown, gone]
+    assert refusal(waiting.result) == unknown
+    assert (group.state, group.generation) == (GroupState.EMPTY, 2)
 
 
 def test_static_members_stay_until_their_session_ends(group: Group) -> None:
@@ -206,7 +220,7 @@ def test_static_members_stay_until_their_session_ends(group: Group) -> None:
     assert found is not None
     assert (found.leader, [each[0] for each in found.members]) == ("b", ["a", "b"])
     assert refusal(group.heartbeat, "a", 1, 200, "i") == error_codes.ILLEGAL_GENERATION
-    group.leave("b", None, 200)
+    leave(group, "b", now_ms=200)
     group.tick(400)  # Nobody else is there to join.
     assert (group.state, list(group.members)) == (GroupState.PREPARING_REBALANCE, ["a"])
     group.tick(6_200)
@@ -234,7 +248,7 @@ def test_a_rebalance_waits_for_pending_members(group: Group, end: str) -> None:
     if end == "join":
         group.join(says("p"), 0)
     elif end == "leave":
-        group.leave("p", None, 0)
+        leave(group, "p")
     else:
         group.tick(6_000)
     assert first.result()
@@ -246,8 +260,8 @@ def test_a_pending_member_that_leaves_a_stable_group_starts_a_rebalance(group: G
     joined(group, says("a"))
     group.sync("a", 1, {}, 0)
     group.expect(says("p"), 0)
-    group.leave("p", None, 0)
-    assert refusal(group.leave, "p", None, 0) == error_codes.UNKNOWN_MEMBER_ID
+    leave(group, "p")
+    assert leave(group, "p", None) == error_codes.UNKNOWN_MEMBER_ID
     assert refusal(group.heartbeat, "a", 1, 0) == error_codes.REBALANCE_IN_PROGRESS
 
 
@@ -327,7 +341,7 @@ def test_commits_without_a_generation_are_taken_while_the_group_is_empty(group: 
     group.check_commit("ghost", -1, 0)
     joined(group, says("a"))
     assert refusal(group.check_commit, "a", -1, 0) == error_codes.ILLEGAL_GENERATION
-    group.leave("a", None, 0)
+    leave(group, "a")
     group.check_commit("a", -1, 0)
 
 
