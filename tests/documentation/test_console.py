@@ -48,7 +48,7 @@ def _mark(text: str) -> Any:
 
 
 def _runs() -> list[Any]:
-    """Each page, once for every set of marks in it: blocks without marks run there, too."""
+    """Each page, once for every set of marks in it: blocks without marks that come before run there, too."""
     runs = []
     for page, blocks in BLOCKS.items():
         name = page.relative_to(ROOT).with_suffix("").as_posix()
@@ -85,7 +85,8 @@ def test_commands_print_what_the_page_shows(page: Path, marks: frozenset[str], t
     copied(tmp_path, "examples", "clients")
     terminal = Terminal(tmp_path, _kafka_scripts(tmp_path) if "real_kafka" in marks else None)
     try:
-        for block in BLOCKS[page]:
+        last = max(number for number, block in enumerate(BLOCKS[page]) if block.marks == marks)
+        for block in BLOCKS[page][: last + 1]:
             if block.marks <= marks:
                 _run(terminal, block)
     finally:
