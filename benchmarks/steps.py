@@ -35,7 +35,7 @@ from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
 from mockraft.server.clock import RealClock
 from mockraft.server.effects import Send
-from mockraft.server.epoll_server import EpollServer
+from mockraft.server.epoll.transport import EpollTransport
 from mockraft.server.listening import BACKLOG, bind
 from mockraft.server.repeats import SENT_TOGETHER
 from mockraft.server.tcp import TcpListener
@@ -64,7 +64,7 @@ def echo(port: Pipe[int, Any]) -> None:
                 client, _ = bound.accept()
                 ready.register(client.fileno(), EPOLLIN)
                 clients[client.fileno()] = client
-            elif data := clients[fd].recv(EpollServer.READ_BYTES):
+            elif data := clients[fd].recv(EpollTransport.READ_BYTES):
                 clients[fd].send(b"\0\0\0\x10" + data[8:12] + bytes(12))
             else:
                 ready.unregister(fd)

@@ -21,7 +21,7 @@ from mockraft.wire import codec_path
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.epoll_server import EpollServer
+    from mockraft.server.epoll.server import EpollServer
     from mockraft.server.quorum_connections import QuorumConnections
 
 ACCEPT_ITERATIONS = 4
@@ -74,20 +74,21 @@ class TcpListener:
     async def _serve(self, bound: socket.socket) -> EpollServer | asyncio.Server:
         if not hasattr(select, "epoll"):
             return await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
-        from mockraft.server.epoll_server import EpollServer
+        from mockraft.server.epoll.server import EpollServer
 
         server = EpollServer(self.loop, bound, self.accept)
         server.start(self._receiver(server))
         return server
 
     def _receiver(self, server: EpollServer) -> Callable[[], None]:
-        from mockraft.server.epoll_server import EpollServer, EpollTransport, PureReceiver
+        from mockraft.server.epoll.receiver import PureReceiver
+        from mockraft.server.epoll.transport import EpollTransport
 
         if codec_path.path == "pure":
             return PureReceiver(server, self)
         from mockraft_speed import _repeats
 
-        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, EpollServer)}
+        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, PureReceiver)}
         sources = self.clock.now_us, self.loop.time
         return _repeats.Receiver(server.epoll.fileno(), server.transports, self, self.faults, *sources, classes)
 

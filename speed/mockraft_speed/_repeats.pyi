@@ -43,7 +43,7 @@ class Microseconds:
     def __call__(self) -> int: ...
 
 class Receiver:
-    """The callable in place of `mockraft.server.epoll_server.PureReceiver`."""
+    """The callable in place of `mockraft.server.epoll.receiver.PureReceiver`."""
 
     def __init__(
         self,

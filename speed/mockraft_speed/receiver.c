@@ -1,4 +1,4 @@
-/* `Receiver` is `PureReceiver` of `mockraft.server.epoll_server`, on Linux.
+/* `Receiver` is `PureReceiver` of `mockraft.server.epoll.receiver`, on Linux.
 
    It serves every socket that is ready: receives, has the bytes answered the short way, and sends. What does not go
    that way is left to the listener's `step`, and what is no plain reading to the transport's `ready`. The interpreter's
@@ -273,8 +273,8 @@ static PyObject *receiver_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     self->now_us = Py_NewRef(now_us);
     self->time = Py_NewRef(time);
     self->connection_type = (PyTypeObject *)Py_NewRef(PyDict_GetItemString(classes, "TcpConnection"));
-    self->read_bytes = number_of(classes, "EpollServer", "READ_BYTES");
-    self->turn_us = self->read_bytes < 0 ? -1 : number_of(classes, "EpollServer", "TURN_US");
+    self->read_bytes = number_of(classes, "EpollTransport", "READ_BYTES");
+    self->turn_us = self->read_bytes < 0 ? -1 : number_of(classes, "PureReceiver", "TURN_US");
     if (self->turn_us < 0 || (self->buffer = PyMem_Malloc(self->read_bytes)) == NULL) {
         Py_DECREF(self);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();

@@ -31,7 +31,7 @@ OFFERED = offered(APIS, Offer(release()))
 
 ON_BOTH_LOOPS = {
     "test_double.py",
-    "test_epoll_server.py",
+    "test_epoll.py",
     "test_faults_of_chosen_clients.py",
     "test_quorum_connections.py",
     "test_serving.py",

@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server import epoll_server, tcp
+from mockraft.server import tcp
 from mockraft.server.clock import VirtualClock
 from mockraft.server.effects import Effect
+from mockraft.server.epoll import server
+from mockraft.server.epoll.receiver import PureReceiver
+from mockraft.server.epoll.transport import EpollTransport
 from mockraft.server.repeats import LONG_RESPONSE_BYTES
 from mockraft.server.tcp_connections import TcpConnection
 from mockraft.wire.connection import write_request
@@ -148,7 +151,7 @@ def no_more_files() -> Iterator[None]:
 
 
 async def test_accepts_again_when_files_can_be_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(epoll_server, "EXHAUSTED_PAUSE_S", 0.01)
+    monkeypatch.setattr(server, "EXHAUSTED_PAUSE_S", 0.01)
     reported: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: reported.append(context))
@@ -372,7 +375,7 @@ async def test_requests_that_repeat_lose_their_connections_only_if_they_cannot_b
 def test_the_receiver_in_c_names_a_constant_that_it_cannot_use(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
     from mockraft_speed import _repeats
 
-    monkeypatch.setattr(epoll_server.EpollServer, "READ_BYTES", value)
-    classes: Any = {cls.__name__: cls for cls in (TcpConnection, epoll_server.EpollTransport, epoll_server.EpollServer)}
-    with pytest.raises(TypeError, match=r"^EpollServer\.READ_BYTES is no positive int$"):
+    monkeypatch.setattr(EpollTransport, "READ_BYTES", value)
+    classes: Any = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, PureReceiver)}
+    with pytest.raises(TypeError, match=r"^EpollTransport\.READ_BYTES is no positive int$"):
         _repeats.Receiver(0, [], None, None, int, float, classes)
