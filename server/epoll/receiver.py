@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mockraft.server.epoll.server import EpollServer
     from mockraft.server.tcp import TcpListener
 
+SHORT_BYTES = 450
+"""Bytes that are received at first: larger objects are not in the interpreter's own memory, and take longer to make."""
+
 
 class PureReceiver:
     """The callback of an `EpollServer` for sockets that are ready: `Receiver` of mockraft-speed in Python.
@@ -32,7 +35,7 @@ class PureReceiver:
         """Serve every socket that is ready."""
         listener, transports, poll = self._listener, self._server.transports, self._server.epoll.poll
         now_us, active_at, until = listener.clock.now_us, listener.loop.time(), monotonic() + self.TURN_US / 1e6
-        read_bytes, repeats = EpollTransport.READ_BYTES, listener.node.repeats
+        repeats = listener.node.repeats
         compared: Compared | None = None
         found, senders, received_us, now_ms = list[Found](), list[EpollTransport](), 0, 0
         while ready := poll(0, len(transports) + 1):
@@ -47,7 +50,9 @@ class PureReceiver:
                         transport.ready(events)
                         continue
                     try:
-                        data = transport.socket.recv(read_bytes)
+                        data = transport.socket.recv(SHORT_BYTES)
+                        if len(data) == SHORT_BYTES:
+                            data += transport.receive_more()
                     except OSError as error:
                         transport.receive_failed(error)
                         continue

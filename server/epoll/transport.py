@@ -102,6 +102,13 @@ class EpollTransport(asyncio.Transport):
             else:
                 self.received_end()
 
+    def receive_more(self) -> bytes:
+        """Return further bytes that have arrived; an end or an error is reported with the next ones."""
+        try:
+            return self.socket.recv(self.READ_BYTES)
+        except OSError:
+            return b""
+
     def receive_failed(self, error: OSError) -> None:
         """Close at once, unless there was just nothing to receive."""
         if not isinstance(error, BlockingIOError | InterruptedError):
