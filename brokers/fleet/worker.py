@@ -70,7 +70,7 @@ def _send(message: dict[str, Any]) -> None:
 def _security(path: str | None) -> Any:
     if path is None:
         return None
-    from mockraft.wire.client_security import read_properties
+    from mockraft.kafka_configs.client_properties import read_properties
 
     return read_properties(Path(path))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mockraft.wire import java_properties, uuids
+from mockraft.kafka_configs import java_properties
+from mockraft.wire import uuids
 from mockraft.wire.java_values import parse_integer
 
 META_PROPERTIES = "meta.properties"

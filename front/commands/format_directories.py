@@ -113,8 +113,8 @@ def random_uuid(seed: Seed = None) -> None:
 
 
 def _node_in(path: Path) -> _Node:
+    from mockraft.kafka_configs import java_properties
     from mockraft.serving.private_files import read_file
-    from mockraft.wire import java_properties
 
     try:
         properties = java_properties.read(read_file(path, PROPERTIES_BYTES_MAX))

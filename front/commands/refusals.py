@@ -73,7 +73,7 @@ def hosts_and_ports(text: str, option: str) -> tuple[tuple[str, int], ...]:
 
 def client_security(path: Path | None) -> ClientSecurity | None:
     """Read the file of --command-config; BadParameter when it cannot be used."""
-    from mockraft.wire.client_security import read_properties
+    from mockraft.kafka_configs.client_properties import read_properties
 
     with blaming("--command-config", OSError, ValueError):
         return None if path is None else read_properties(path)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.kafka_configs.client_properties import read_properties
 from mockraft.serving.private_files import write_private
-from mockraft.wire.client_security import ClientSecurity, read_properties
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.scram import ScramUser
 
 SecurityProtocol = Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]

@@ -9,7 +9,7 @@ from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.wire import api_keys, client, sasl
-from mockraft.wire.client_security import ClientSecurity, read_properties, security_of
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
@@ -141,31 +141,3 @@ def test_a_server_signature_must_match() -> None:
     tokens.send(b"r=nonce1,s=AAAA,i=4096")
     with pytest.raises(sasl.SaslError, match="does not know the password"):
         tokens.send(b"v=AAAA")
-
-
-def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
-    path = tmp_path / "client.properties"
-    path.write_text(
-        "# as for kafka-topics --command-config\nsecurity.protocol=SASL_SSL\nssl.truststore.type=PEM\n"
-        "ssl.truststore.location=/ca.pem\nsasl.mechanism=SCRAM-SHA-256\nssl.endpoint.identification.algorithm=\n"
-        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
-        '  username="bo\\\\"b" password="a=b;c" tokenauth="true";\n'
-    )
-    login = SaslLogin("SCRAM-SHA-256", 'bo"b', "a=b;c", is_token=True)
-    expected = ClientSecurity("SASL_SSL", Path("/ca.pem"), login=login, checks_host=False)
-    assert read_properties(path) == expected
-    assert "a=b;c" not in repr(expected)
-
-
-@pytest.mark.parametrize(
-    ("properties", "reason"),
-    [
-        ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "username"),
-        ({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x username="a" password="b"'}, "GSSAPI"),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "/a.jks"}, "PEM files only"),
-    ],
-)
-def test_unsupported_properties_are_named(properties: dict[str, str], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        security_of(properties)

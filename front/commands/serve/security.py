@@ -41,7 +41,7 @@ def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def _client_security(path: Path | None) -> ClientSecurity | None:
     if path is None:
         return None
-    from mockraft.wire.client_security import read_properties
+    from mockraft.kafka_configs.client_properties import read_properties
 
     return read_properties(path)
 

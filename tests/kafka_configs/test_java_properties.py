@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mockraft.wire import java_properties
+from mockraft.kafka_configs import java_properties
 
 BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
 

@@ -1,0 +1,51 @@
+"""Client properties of Kafka's tools, such as a `--command-config` file, as settings of mockraft's own clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mockraft.kafka_configs import java_properties
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.sasl import SaslLogin
+
+_JAAS: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+def security_of(properties: Mapping[str, str]) -> ClientSecurity:
+    """Parse Kafka's client properties, as in a `--command-config` file of its tools; stores must be PEM files.
+
+    Raises ValueError for unsupported settings.
+    """
+    for store in ("truststore", "keystore"):
+        kind = properties.get(f"ssl.{store}.type", "JKS")
+        if f"ssl.{store}.location" in properties and kind != "PEM":
+            raise ValueError(f"ssl.{store}.type is {kind}: mockraft reads PEM files only")
+    truststore, keystore = (properties.get(f"ssl.{store}.location") for store in ("truststore", "keystore"))
+    protocol = properties.get("security.protocol", "PLAINTEXT")
+    return ClientSecurity(
+        protocol,
+        Path(truststore) if truststore else None,
+        Path(keystore) if keystore else None,
+        login=_login(properties) if protocol.startswith("SASL") else None,
+        checks_host=properties.get("ssl.endpoint.identification.algorithm", "https") != "",
+    )
+
+
+def read_properties(path: Path) -> ClientSecurity:
+    """Parse a properties file with `security_of`. Raises OSError if it is missing, ValueError as `security_of`."""
+    try:
+        found = java_properties.read(path.read_bytes())
+        return security_of({key: value.strip() for key, value in found.items()})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _login(properties: Mapping[str, str]) -> SaslLogin:
+    jaas = {key: re.sub(r"\\(.)", r"\1", value) for key, value in _JAAS.findall(properties.get("sasl.jaas.config", ""))}
+    if "username" not in jaas or "password" not in jaas:
+        raise ValueError('sasl.jaas.config must have username="…" and password="…"')
+    is_token = jaas.get("tokenauth", "").lower() == "true"
+    return SaslLogin(properties.get("sasl.mechanism", "GSSAPI"), jaas["username"], jaas["password"], is_token)
