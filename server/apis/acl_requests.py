@@ -16,20 +16,25 @@ def check_has_authorizer(controller: Controller, message: str) -> None:
         raise ApiError(error_codes.SECURITY_DISABLED, message)
 
 
-def filter_of(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def filter_of(requested: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     """Return the filter of a DescribeAclsRequest, or of one filter in a DeleteAclsRequest."""
     return AclFilter(
-        known(ResourceType, asked.resource_type_filter),
-        asked.resource_name_filter,
-        known(PatternType, asked.pattern_type_filter),
-        asked.principal_filter,
-        asked.host_filter,
-        known(AclOperation, asked.operation),
-        known(PermissionType, asked.permission_type),
+        known(ResourceType, requested.resource_type_filter),
+        requested.resource_name_filter,
+        known(PatternType, requested.pattern_type_filter),
+        requested.principal_filter,
+        requested.host_filter,
+        known(AclOperation, requested.operation),
+        known(PermissionType, requested.permission_type),
     )
 
 
-def validate_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> None:
+def validate_filter(requested: DescribeAclsRequest | DeleteAclsFilter) -> None:
     """Raise WireError for values that Kafka's request classes reject: UNKNOWN, which is 0."""
-    if 0 in (asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type):
+    if 0 in (
+        requested.resource_type_filter,
+        requested.pattern_type_filter,
+        requested.operation,
+        requested.permission_type,
+    ):
         raise WireError("a filter of ACLs with UNKNOWN elements")

@@ -74,14 +74,14 @@ def _requested(request: AlterConfigsRequest, of: Release) -> tuple[Outcomes, dic
     refused: Outcomes = []
     resources: dict[Resource, dict[str, str | None]] = {}
     seen: set[Resource] = set()
-    for asked in request.resources:
-        resource = (asked.resource_type, asked.resource_name)
-        if asked.resource_type not in resource_types(of):
-            message = f"Unknown resource type {asked.resource_type}."
+    for requested in request.resources:
+        resource = (requested.resource_type, requested.resource_name)
+        if requested.resource_type not in resource_types(of):
+            message = f"Unknown resource type {requested.resource_type}."
             refused.append((resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
         elif resource not in seen:
             seen.add(resource)
-            resources[resource] = {each.name: each.value for each in asked.configs}
+            resources[resource] = {each.name: each.value for each in requested.configs}
         elif resources.pop(resource, None) is not None:
             refused.append((resource, invalid_request("Duplicate resource.")))
     for resource in [each for each in resources if each[0] == BROKER_LOGGER]:

@@ -26,17 +26,22 @@ from mockraft.wire.messages.create_acls_response import AclCreationResult, Creat
 
 def validate(request: CreateAclsRequest) -> None:
     """Raise WireError for an ACL with an UNKNOWN value."""
-    for asked in request.creations:
-        if 0 in (asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type):
+    for requested in request.creations:
+        if 0 in (
+            requested.resource_type,
+            requested.resource_pattern_type,
+            requested.operation,
+            requested.permission_type,
+        ):
             raise WireError("an ACL with UNKNOWN elements")
 
 
 def handle(request: CreateAclsRequest, ctx: RequestContext, controller: Controller) -> CreateAclsResponse:
     """Create each ACL, or return its error. ApiError SECURITY_DISABLED, UNKNOWN_SERVER_ERROR."""
     check_has_authorizer(controller, "No Authorizer is configured.")
-    asked = [_entry(each) for each in request.creations]
-    refusals = [_refusal(acl) for acl in asked]
-    good = [acl for acl, refusal in zip(asked, refusals, strict=True) if refusal is None]
+    requested = [_entry(each) for each in request.creations]
+    refusals = [_refusal(acl) for acl in requested]
+    good = [acl for acl, refusal in zip(requested, refusals, strict=True) if refusal is None]
     created: list[ApiError | None]
     try:
         created = controller.commit(create_acls(controller, good), ctx.now_ms)
@@ -46,15 +51,15 @@ def handle(request: CreateAclsRequest, ctx: RequestContext, controller: Controll
     return CreateAclsResponse(results=[_result(refusal or next(answers)) for refusal in refusals])
 
 
-def _entry(asked: AclCreation) -> AccessControlEntry:
+def _entry(requested: AclCreation) -> AccessControlEntry:
     acl = AccessControlEntry(
-        resource_type=known(ResourceType, asked.resource_type),
-        resource_name=asked.resource_name,
-        pattern_type=known(PatternType, asked.resource_pattern_type),
-        principal=asked.principal,
-        host=asked.host,
-        operation=known(AclOperation, asked.operation),
-        permission_type=known(PermissionType, asked.permission_type),
+        resource_type=known(ResourceType, requested.resource_type),
+        resource_name=requested.resource_name,
+        pattern_type=known(PatternType, requested.resource_pattern_type),
+        principal=requested.principal,
+        host=requested.host,
+        operation=known(AclOperation, requested.operation),
+        permission_type=known(PermissionType, requested.permission_type),
     )
     if (
         acl.resource_type == ResourceType.ANY

@@ -31,16 +31,16 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
     by_name = {topic.name: topic for topic in request.topics}
     single = [topic for name, topic in in_hash_map_order(by_name) if times[name] == 1]
     alterable = allowed_topics(controller, ctx, AclOperation.ALTER, [topic.name for topic in single])
-    asked = [topic for topic in single if topic.name in alterable]
+    requested = [topic for topic in single if topic.name in alterable]
     quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
     duplicate = invalid_request("Duplicate topic name.")
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
     outcomes: list[tuple[str, ApiError | None]] = [(name, duplicate) for name, _ in repeated]
     outcomes += [(topic.name, unauthorized) for topic in single if topic.name not in alterable]
-    if asked:
+    if requested:
         if request.timeout_ms <= 0:
             raise ApiError(error_codes.REQUEST_TIMED_OUT)
-        result = create_partitions(controller, asked, quota)
+        result = create_partitions(controller, requested, quota)
         if request.validate_only:
             result.records.clear()
         outcomes += controller.commit(result, ctx.now_ms).items()

@@ -37,15 +37,15 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Contro
     single = [name for name, times in named.items() if times == 1 and name != CLUSTER_METADATA]
     creatable = _creatable(controller, ctx, single)
     describable = allowed_topics(controller, ctx, AclOperation.DESCRIBE_CONFIGS, single)
-    asked = [topic for topic in request.topics if topic.name in creatable]
-    if asked and request.timeout_ms <= 0:
+    requested = [topic for topic in request.topics if topic.name in creatable]
+    if requested and request.timeout_ms <= 0:
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
     quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
-    result = topics.create_topics(controller, asked, forwarded=ctx.forwarded, quota=quota)
+    result = topics.create_topics(controller, requested, forwarded=ctx.forwarded, quota=quota)
     if request.validate_only:
         result.records.clear()
     made = controller.commit(result, ctx.now_ms)
-    results = [_result(topic.name, made[topic.name], topic.name in describable) for topic in asked]
+    results = [_result(topic.name, made[topic.name], topic.name in describable) for topic in requested]
     results += [_result(name, invalid_request("Duplicate topic name.")) for name, times in named.items() if times > 1]
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     if named[CLUSTER_METADATA] == 1:

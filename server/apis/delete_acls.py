@@ -21,8 +21,8 @@ from mockraft.wire.messages.delete_acls_response import (
 
 def validate(request: DeleteAclsRequest) -> None:
     """Raise WireError for a filter with an UNKNOWN value."""
-    for asked in request.filters:
-        validate_filter(asked)
+    for requested in request.filters:
+        validate_filter(requested)
 
 
 def handle(request: DeleteAclsRequest, ctx: RequestContext, controller: Controller) -> DeleteAclsResponse:

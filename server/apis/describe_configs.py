@@ -37,39 +37,41 @@ _TOO_MANY: Final = "The response would have more than {} configs, request_elemen
 
 def handle(request: DescribeConfigsRequest, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
     """Return the configs of each resource, or its error."""
-    if any(asked.resource_type not in resource_types(controller.release) for asked in request.resources):
+    if any(requested.resource_type not in resource_types(controller.release) for requested in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)
     results, refused = [], []
     known: _Known = {}
     left = configs_max = controller.config.bulk_elements_max
-    for asked in request.resources:
+    for requested in request.resources:
         try:
-            check_configs(controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
-            result = _result(controller, asked, known, include_synonyms=request.include_synonyms)
+            check_configs(
+                controller, ctx, AclOperation.DESCRIBE_CONFIGS, requested.resource_type, requested.resource_name
+            )
+            result = _result(controller, requested, known, include_synonyms=request.include_synonyms)
             left -= len(result.configs)
             if left < 0:
                 raise ApiError(error_codes.POLICY_VIOLATION, _TOO_MANY.format(configs_max))
             results.append(result)
         except ApiError as refusal:
-            refused.append(config_responses.refused(asked, refusal.error_code, refusal.message))
+            refused.append(config_responses.refused(requested, refusal.error_code, refusal.message))
     return config_responses.response(results + refused)
 
 
 def _result(
-    controller: Controller, asked: DescribeConfigsResource, known: _Known, *, include_synonyms: bool
+    controller: Controller, requested: DescribeConfigsResource, known: _Known, *, include_synonyms: bool
 ) -> DescribeConfigsResult:
-    resource_type, name = asked.resource_type, asked.resource_name
+    resource_type, name = requested.resource_type, requested.resource_name
     try:
         _check(controller, resource_type, name)
     except ApiError as refusal:
-        return config_responses.refused(asked, refusal.error_code, refusal.message)
+        return config_responses.refused(requested, refusal.error_code, refusal.message)
     own = controller.image.configs.get((resource_type, name), {})
     key = resource_type, bool(name), tuple(own.items())
     described = known.get(key)
     if described is None:
         found = _described(controller, resource_type, name)
         described = known[key] = config_responses.entries(found, include_synonyms=include_synonyms)
-    return config_responses.result(asked, described)
+    return config_responses.result(requested, described)
 
 
 def _check(controller: Controller, resource_type: int, name: str) -> None:

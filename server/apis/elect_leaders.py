@@ -20,12 +20,12 @@ from mockraft.wire.messages.elect_leaders_response import (
 
 def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Controller) -> ElectLeadersResponse:
     """Elect a leader for each partition, or return its error; for all (null), omit those that need none."""
-    asked = request.topic_partitions
-    if asked == []:
+    requested = request.topic_partitions
+    if requested == []:
         return ElectLeadersResponse()
     if request.timeout_ms <= 0:
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
-    places = None if asked is None else [(topic.topic, topic.partitions) for topic in asked]
+    places = None if requested is None else [(topic.topic, topic.partitions) for topic in requested]
     elections = controller.commit(elect_leaders(controller, request.election_type, places), ctx.now_ms)
     return ElectLeadersResponse(replica_election_results=_results(elections))
 

@@ -49,19 +49,19 @@ def _requested(
     resources: dict[Resource, dict[str, Change]] = {}
     repeated: set[Resource] = set()
     loggers: Outcomes = []
-    for asked in request.resources:
-        resource = (asked.resource_type, asked.resource_name)
-        if asked.resource_type == BROKER_LOGGER:
-            loggers.append((resource, _logger_refusal(asked, ctx, controller)))
-        elif asked.resource_type not in resource_types(controller.release):
-            message = f"Unknown resource type {asked.resource_type}."
+    for requested in request.resources:
+        resource = (requested.resource_type, requested.resource_name)
+        if requested.resource_type == BROKER_LOGGER:
+            loggers.append((resource, _logger_refusal(requested, ctx, controller)))
+        elif requested.resource_type not in resource_types(controller.release):
+            message = f"Unknown resource type {requested.resource_type}."
             refused.append((resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
         elif resource in resources:
             del resources[resource]
             repeated.add(resource)
             refused.append((resource, invalid_request("Duplicate resource.")))
         elif resource not in repeated:
-            resources[resource] = {each.name: Change(each.config_operation, each.value) for each in asked.configs}
+            resources[resource] = {each.name: Change(each.config_operation, each.value) for each in requested.configs}
     return refused, resources, loggers
 
 

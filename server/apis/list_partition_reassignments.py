@@ -23,15 +23,15 @@ def handle(
     Unknown partitions are left out (ReplicationControlManager.listPartitionReassignments).
     """
     image = controller.image.topics
-    asked: Iterable[tuple[Topic | None, Iterable[int]]]
+    requested: Iterable[tuple[Topic | None, Iterable[int]]]
     if request.topics is None:
         by_topic: dict[bytes, list[int]] = {}
         for topic_id, partition_id in image.index.reassigning():
             by_topic.setdefault(topic_id, []).append(partition_id)
-        asked = [(image.by_id[topic_id], partition_ids) for topic_id, partition_ids in by_topic.items()]
+        requested = [(image.by_id[topic_id], partition_ids) for topic_id, partition_ids in by_topic.items()]
     else:
-        asked = [(image.by_name.get(topic.name), topic.partition_indexes) for topic in request.topics]
-    ongoing = [_ongoing(topic, partition_ids) for topic, partition_ids in asked if topic is not None]
+        requested = [(image.by_name.get(topic.name), topic.partition_indexes) for topic in request.topics]
+    ongoing = [_ongoing(topic, partition_ids) for topic, partition_ids in requested if topic is not None]
     return ListPartitionReassignmentsResponse(error_message=None, topics=[each for each in ongoing if each.partitions])
 
 

@@ -211,8 +211,8 @@ class _Run:
         for (name, partition_id), replicas in wanted.items():
             partition = ReassignablePartition(partition_index=partition_id, replicas=replicas)
             topics.setdefault(name, []).append(partition)
-        asked = [ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
-        response = await self._controller.ask(AlterPartitionReassignmentsRequest(topics=asked, timeout_ms=60_000))
+        requested = [ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        response = await self._controller.ask(AlterPartitionReassignmentsRequest(topics=requested, timeout_ms=60_000))
         parts = [(f"{t.name}-{p.partition_index}", p) for t in response.responses for p in t.partitions]
         return _refusals([("", response), *parts])
 

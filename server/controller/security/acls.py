@@ -86,7 +86,7 @@ def matching_acls(controller: "ControllerContext", acl_filter: AclFilter) -> Ite
 
 
 def create_acls(
-    controller: "ControllerContext", asked: Sequence[AccessControlEntry]
+    controller: "ControllerContext", requested: Sequence[AccessControlEntry]
 ) -> ControllerResult[list[ApiError | None]]:
     """Generate records of new ACLs, one batch, and for each ACL None or an error.
 
@@ -95,7 +95,7 @@ def create_acls(
     security = controller.image.security
     records: dict[AccessControlEntry, RecordAt] = {}
     results: list[ApiError | None] = []
-    for acl in asked:
+    for acl in requested:
         refusal = _refusal(acl) or _host_refusal(controller, acl.host)
         results.append(refusal)
         if refusal is None and acl not in security.acl_index and acl not in records:

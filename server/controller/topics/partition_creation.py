@@ -40,52 +40,53 @@ def create_partitions(
         raise ApiError(error_codes.POLICY_VIOLATION, message)
     records: list[RecordAt] = []
     results: dict[str, ApiError | None] = {}
-    for asked in topics:
-        results[asked.name] = None
+    for requested in topics:
+        results[requested.name] = None
         try:
-            _add_partitions(controller, asked, records, quota)
+            _add_partitions(controller, requested, records, quota)
         except ApiError as refusal:
-            results[asked.name] = refusal.kept()
+            results[requested.name] = refusal.kept()
     check_fits_one_batch(results)
     return ControllerResult(records, results, "partitions created")
 
 
 def _added(controller: ControllerContext, topics: Sequence[CreatePartitionsTopic]) -> int:
     """Return the number of partitions that existing topics would get (validateTotalNumberOfPartitions)."""
-    known = ((controller.image.topics.by_name.get(asked.name), asked.count) for asked in topics)
+    known = ((controller.image.topics.by_name.get(requested.name), requested.count) for requested in topics)
     return sum(max(count - len(topic.partitions), 0) for topic, count in known if topic is not None)
 
 
 def _add_partitions(
-    controller: ControllerContext, asked: CreatePartitionsTopic, records: list[RecordAt], quota: MutationQuota
+    controller: ControllerContext, requested: CreatePartitionsTopic, records: list[RecordAt], quota: MutationQuota
 ) -> None:
-    topic = controller.image.topics.by_name.get(asked.name)
+    topic = controller.image.topics.by_name.get(requested.name)
     if topic is None:
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
     count = len(topic.partitions)
-    if asked.count == count:
+    if requested.count == count:
         raise ApiError(error_codes.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
-    if asked.count < count:
-        message = f"The topic {asked.name} currently has {count} partition(s); {asked.count} would not be an increase."
+    if requested.count < count:
+        about = f"The topic {requested.name} currently has {count} partition(s)"
+        message = f"{about}; {requested.count} would not be an increase."
         raise ApiError(error_codes.INVALID_PARTITIONS, message)
-    added = asked.count - count
+    added = requested.count - count
     # One more than fits is enough to detect that it is too much.
     room = RECORDS_PER_BATCH_MAX - len(records)
-    if asked.assignments is not None and len(asked.assignments) != added:
+    if requested.assignments is not None and len(requested.assignments) != added:
         raise invalid_assignment(
-            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            f"Attempted to add {added} additional partition(s), but only {len(requested.assignments)} assignment(s) "
             "were specified."
         )
     quota.draw(added)
     factor = _replication_factor(topic)
-    if asked.assignments is None:
+    if requested.assignments is None:
         usable = controller.usable_racks.of(controller)
         placed = place(usable, min(added, room + 1), factor, controller.rng, controller.release)
         partitions = placed_partitions(controller, placed, factor)
     else:
         partitions = [
             assigned_partition(controller, partition_id, assignment.broker_ids, factor)
-            for partition_id, assignment in enumerate(asked.assignments, count)
+            for partition_id, assignment in enumerate(requested.assignments, count)
         ]
     version = controller.image.version
     records += [

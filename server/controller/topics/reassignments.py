@@ -32,12 +32,12 @@ def alter_reassignments(
     """
     records: list[RecordAt] = []
     results: Reassigned = []
-    for asked in topics:
+    for requested in topics:
         partitions: list[tuple[int, ApiError | None]] = []
-        for target in asked.partitions:
+        for target in requested.partitions:
             refusal = None
             try:
-                record = _alter(controller, asked.name, target, may_change_factor)
+                record = _alter(controller, requested.name, target, may_change_factor)
                 if record is not None:
                     if len(records) == RECORDS_PER_BATCH_MAX:
                         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
@@ -45,7 +45,7 @@ def alter_reassignments(
             except ApiError as error:
                 refusal = error.kept()
             partitions.append((target.partition_index, refusal))
-        results.append((asked.name, partitions))
+        results.append((requested.name, partitions))
     return ControllerResult(records, results, "reassignments altered")
 
 
