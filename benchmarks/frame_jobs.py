@@ -51,12 +51,10 @@ def session(master: str, events: str) -> None:
     """Jobs from standard input, until it ends."""
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import FreshProcess
-    from mockraft.spark_replay.schemas import FRAMES
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.coverage import coverage
     from mockraft.spark_replay.spark.replaying import write_replay
     from mockraft.spark_replay.spark.session import start_session
-    from mockraft.spark_replay.spark.worker_table import stored_table
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
     spark = start_session(master, SETTINGS | {"spark.eventLog.dir": events}, name="benchmark")
@@ -72,16 +70,16 @@ def session(master: str, events: str) -> None:
         return lambda: int(total)
 
     def messages(job: dict[str, Any]) -> Callable[[], int]:
-        decoded = tables.messages_table(stored_table(spark, Path(job["path"]), FRAMES), with_bodies=False)
+        decoded = tables.messages_table(tables.stored_frames_table(spark, job["path"]), with_bodies=False)
         equal = sum(row.equal for row in coverage(decoded))
         return lambda: equal
 
     def bodies(job: dict[str, Any]) -> Callable[[], int]:
-        rows = tables.messages_table(stored_table(spark, Path(job["path"]), FRAMES)).write_parquet(Path(job["out"]))
+        rows = tables.messages_table(tables.stored_frames_table(spark, job["path"])).write_parquet(Path(job["out"]))
         return lambda: rows
 
     def typed(job: dict[str, Any]) -> Callable[[], int]:
-        found = tables.typed_messages_table(stored_table(spark, Path(job["path"]), FRAMES), job["api"])
+        found = tables.typed_messages_table(tables.stored_frames_table(spark, job["path"]), job["api"])
         rows = found.write_parquet(Path(job["out"]))
         return lambda: rows
 

@@ -123,20 +123,23 @@ class VerdictColumns:
 def put_together(rows: int, parts: Sequence[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.Array:
     """Return a column of `rows` values from parts and the rows that they are for; null where there is none.
 
-    A part with one value has it for all of its rows.
+    A part with one value has it for all of its rows. Parts whose rows follow each other are joined without a copy of
+    each value.
     """
-    if len(parts) == 1 and len(parts[0][1]) == rows and np.array_equal(parts[0][0], np.arange(rows)):
-        return parts[0][1]
     places = np.full(rows, -1, np.int64)
     start = 0
+    parts = sorted((part for part in parts if len(part[0])), key=lambda part: int(part[0][0]))
     for of_part, values in parts:
         places[of_part] = start if len(values) == 1 else np.arange(start, start + len(values))
         start += len(values)
     if not start:
         return pa.nulls(rows, kind)
+    columns = [values for _, values in parts]
+    if np.array_equal(places, np.arange(start)):
+        return pa.concat_arrays(columns) if len(columns) > 1 else columns[0]
     if captures is not None and kind == pa.string():
-        return _gathered(places, [values for _, values in parts if len(values)])
-    return pa.concat_arrays([values for _, values in parts]).take(pa.array(places, mask=places < 0))
+        return _gathered(places, columns)
+    return pa.concat_arrays(columns).take(pa.array(places, mask=places < 0))
 
 
 def _gathered(places: Rows, parts: Sequence[pa.StringArray]) -> pa.StringArray:

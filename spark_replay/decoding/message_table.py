@@ -47,8 +47,7 @@ def decode_frames(
     verdicts = judge_frames(FrameColumns(frames), None if body == "none" else maker, by_shape=by_shape)
     single = np.array([*verdicts.bodies], np.int64), pa.array(verdicts.bodies.values(), pa.string())
     bodies = put_together(frames.num_rows, [*verdicts.body_columns, single], pa.string())
-    kept = {name: frames.column(name) for name in KEPT}
-    columns = {**kept, "api_name": api_names(frames), **verdicts.columns(), "body": bodies}
+    columns = {**kept(frames), "api_name": api_names(frames), **verdicts.columns(), "body": bodies}
     return pa.record_batch(columns, schema=MESSAGES)
 
 
@@ -61,6 +60,11 @@ def decode_batches(
     """
     parts = (part for batch in batches for part in cut(batch))
     yield from at_least_one((decode_frames(part, body, show_secrets=show_secrets) for part in parts), MESSAGES)
+
+
+def kept(frames: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Return the columns of MESSAGES that are those of FRAMES, whose strings may be dictionaries."""
+    return {name: frames.column(name).cast(MESSAGES.field(name).type) for name in KEPT}
 
 
 def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

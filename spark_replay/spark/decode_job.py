@@ -65,8 +65,9 @@ def write_tables(
     def frames() -> WorkerTable | DataFrame:
         if "frames" not in only:
             return reassembled()
-        is_parquet = file_format == "parquet"
-        return stored_table(spark, str(written), FRAMES) if is_parquet else read_table(spark, written, file_format)
+        if file_format == "parquet":
+            return tables.stored_frames_table(spark, str(written))
+        return read_table(spark, written, file_format)
 
     makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
         "frames": reassembled,

@@ -19,7 +19,7 @@ from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import checked_order, kept_rows, new_reassembler
 from mockraft.spark_replay.spark.run_exchange import SplitRuns
 from mockraft.spark_replay.spark.split_tasks import in_order, planned_tasks
-from mockraft.spark_replay.spark.worker_table import WorkerTable
+from mockraft.spark_replay.spark.worker_table import WorkerTable, stored_table
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +49,16 @@ def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = N
     """Return the table of `frames`, to be written as Parquet by the workers."""
     given = _checked(options)
     return WorkerTable(_runs(spark, path, partitions, given), partial(_frames_of_runs, _read(given)), FRAMES)
+
+
+def stored_frames_table(spark: SparkSession, folder: str | PathLike[str]) -> WorkerTable:
+    """Return a stored table of `frames_table`, to be decoded by the workers that read it.
+
+    Its strings are dictionaries, as in the files: most rows are not of an API that is asked for.
+    """
+    words = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema([field.with_type(words) if field.type == pa.string() else field for field in FRAMES])
+    return stored_table(spark, folder, schema)
 
 
 def stream_frames(spark: SparkSession, path: Paths, *, buckets: int = BUCKETS, **options: object) -> DataFrame:

@@ -33,9 +33,6 @@ ROW_GROUP_BYTES = 16 << 20
 GROUPS_MAX = 64
 """Row groups of one task when reading back: about a gigabyte."""
 
-READ_ROWS = 1 << 13
-"""Rows of a batch when reading back."""
-
 _COUNTED = frozenset(("frame_no", "request_frame_no", "response_frame_no", "correlation_id", "packet_first"))
 _COUNTED |= {"packet_last", "latency_ns", "ts_first_ns", "ts_last_ns", "request_ts_ns", "response_ts_ns", "body"}
 """Columns with a value of its own in almost every row."""
@@ -145,7 +142,7 @@ def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Sc
     groups = [(str(file), group) for file in table_files(location) for group in range(_row_groups(file))]
     tasks = max(_two_per_core(spark), -(-len(groups) // GROUPS_MAX))
     numbers = spark.range(0, len(groups), numPartitions=max(min(tasks, len(groups)), 1))
-    return WorkerTable(numbers, partial(_stored_groups, groups, schema.names), schema)
+    return WorkerTable(numbers, partial(_stored_groups, groups, schema), schema)
 
 
 def _two_per_core(spark: SparkSession) -> int:
@@ -164,16 +161,24 @@ def _row_groups(file: Location) -> int:
     return count
 
 
-def _stored_groups(groups: list[tuple[str, int]], columns: list[str], batches: Batches) -> Batches:
+def _stored_groups(groups: list[tuple[str, int]], schema: pa.Schema, batches: Batches) -> Batches:
     """Yield the rows of the row groups whose numbers are in `batches`."""
     import pyarrow.parquet as pq
 
+    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for batch in batches:
         for number in batch.column(0).to_pylist():
             name, group = groups[number]
             where = Location.parse(name)
-            with pq.ParquetFile(where.arrow_path, filesystem=where.file_system(), pre_buffer=where.is_remote) as file:
-                yield from file.iter_batches(READ_ROWS, row_groups=[group], columns=columns, use_threads=False)
+            with pq.ParquetFile(
+                where.arrow_path,
+                filesystem=where.file_system(),
+                pre_buffer=where.is_remote,
+                read_dictionary=encoded,
+            ) as file:
+                yield from file.iter_batches(
+                    ROW_GROUP_ROWS, row_groups=[group], columns=schema.names, use_threads=False
+                )
 
 
 def _cast(schema: pa.Schema, batches: Batches) -> Batches:

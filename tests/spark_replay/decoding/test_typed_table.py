@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import sys
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -11,7 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mockraft.codegen.every_release import every_release
-from mockraft.spark_replay.decoding import decode_frames, decode_typed, decode_typed_batches, judging, typed_schema
+from mockraft.spark_replay.decoding import (
+    decode_batches,
+    decode_frames,
+    decode_typed,
+    decode_typed_batches,
+    judging,
+    typed_schema,
+)
 from mockraft.spark_replay.decoding.shapes import ShapeTable
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire import messages
@@ -172,6 +180,27 @@ def test_batches_with_few_frames_of_the_api_are_joined() -> None:
     assert len(found) == 1
     assert found[0].equals(decode_typed(frames, "BrokerHeartbeat"))
     assert [row["brokerId"] for row in found[0].column("request").to_pylist()] == [*range(90)]
+
+
+def test_rows_of_batches_are_in_the_order_of_direction_and_size() -> None:
+    asked = [request_frame(messages.FetchRequest(rack_id="r" * (number % 3)), 17) for number in range(40)]
+    answered = [response_frame(messages.FetchResponse(session_id=number), 17) for number in range(40)]
+    broken = (asked[0][0][:-1], *asked[0][1:])
+    frames = frame_table([*(row for pair in zip(asked, answered, strict=True) for row in pair), broken])
+    found = pa.Table.from_batches(decode_typed_batches([frames.slice(0, 50), frames.slice(50)], "Fetch"))
+    kinds = found.select(["is_response", "size"]).slice(0, 50).to_pylist()
+    assert kinds == sorted(kinds, key=lambda row: (row["is_response"], row["size"]))
+    assert found.sort_by("frame_no").equals(pa.table(decode_typed(frames, "Fetch")).sort_by("frame_no"))
+    assert found["request"].null_count == 41
+
+
+@pytest.mark.parametrize("decode", [decode_batches, partial(decode_typed_batches, api="BrokerHeartbeat")])
+def test_strings_of_frames_may_be_dictionaries(decode: Any) -> None:
+    frames = frame_table([request_frame(messages.BrokerHeartbeatRequest(broker_id=number), 1) for number in range(30)])
+    encoded = [column.dictionary_encode() if column.type == pa.string() else column for column in frames.columns]
+    words = pa.record_batch(encoded, names=frames.schema.names)
+    parts = [words.slice(at, 10) for at in (0, 10, 20)]
+    assert pa.Table.from_batches(decode(parts)).equals(pa.Table.from_batches(decode([frames])))
 
 
 def test_frames_that_do_not_decode_have_no_body() -> None:
