@@ -2,13 +2,14 @@
 
 Also measured: memory, scaling, and cost against file size. Captures are generated (`capture_generator.py`) and deleted
 at the end; the disk must have room for 1.5 times the largest one. tshark, the core and Spark take turns with the same
-file, and ratios are medians over the rounds, so other work on the machine affects them less than the seconds. The core,
-which is one process as tshark is, is compared by processor time. tshark
-discards 9 fields of each frame, the core counts frames, Spark writes them to Parquet. Python starts from compiled
-modules, as an installed package does. The start of Spark's JVM and its first jobs are not counted: a session serves
-many jobs. Missing programs (tshark, Java) and measurements that did not fit into the time are listed in the result.
+file, and ratios are medians over the rounds, so other work on the machine affects them less than the seconds. Spark's
+jobs take a second, so each runs several times in a round, and the median counts. The core, which is one process as
+tshark is, is compared by processor time. tshark discards 9 fields of each frame, the core counts frames, Spark writes
+them to Parquet. Python starts from compiled modules, as an installed package does. The start of Spark's JVM and its
+first jobs are not counted: a session serves many jobs. Missing programs (tshark, Java) and measurements that did not
+fit into the time are listed in the result.
 
-    python benchmarks/spark.py                                   everything, about six minutes on a quiet machine
+    python benchmarks/spark.py                                   everything, about eight minutes on a quiet machine
     python benchmarks/spark.py --quick                           100,000 packets, one round
     python benchmarks/spark.py --packets 6000000 --rounds 5      larger, more rounds
     python benchmarks/spark.py --sizes 100000,1000000 --minutes 4
@@ -31,7 +32,7 @@ from pathlib import Path
 from capture_generator import PORT, Generated, generate
 from frame_jobs import shuffle_bytes
 from result import argument_parser, show
-from spark_results import FRAMES, JSON_BODIES, NO_BODIES, TYPED, Pair, Results, result
+from spark_results import FRAMES, JSON_BODIES, NO_BODIES, TURNS, TYPED, Pair, Results, result
 from watched_processes import JOBS, SparkSession, Taken, TooLateError, compiled_modules, run
 
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport")
@@ -91,7 +92,7 @@ class Benchmark:
                 session.close()
         if made := self.made.get(self._name(self.options.packets)):
             self.results.file_bytes = made.file_bytes
-            self.results.shuffle_bytes = shuffle_bytes(self.events, "paired") // max(len(self.results.pairs), 1)
+            self.results.shuffle_bytes = shuffle_bytes(self.events, "paired") // max(TURNS * len(self.results.pairs), 1)
 
     def pairs(self) -> None:
         """Run tshark, the core, Spark on two cores and on one in turns."""
@@ -109,7 +110,8 @@ class Benchmark:
                 # Spark ends Python workers that had nothing to do for a minute: while tshark ran. A small capture would
                 # be one split, and warm up one of two workers.
                 self.frames(path, cpus, "warm-up")
-                spark.append(self.frames(path, cpus, "paired" if cpus == BOTH else ""))
+                name = "paired" if cpus == BOTH else ""
+                spark.append(statistics.median(self.frames(path, cpus, name) for _ in range(TURNS)))
             core, _ = self.core(path)
             tshark = self.tshark(path) if shutil.which("tshark") else None
             self.results.pairs.append(Pair(tshark, core, *spark))
@@ -122,14 +124,17 @@ class Benchmark:
         self.results.stream_bytes = session.ask(job | {"job": "stream_bytes"}, self.left_s)["rows"]
         frames = self.made[self._name(self.options.packets)].frames
         for number in range(self.options.rounds + 1):
-            for name, words in DECODING.items():
+            seconds: dict[str, list[float]] = {name: [] for name in DECODING}
+            for name, words in [*DECODING.items()] * TURNS:
                 before = session.cpu_seconds()
                 done = session.ask(job | words, self.left_s)
                 if "api" not in words:
                     self.check(done["rows"], frames)
+                seconds[name].append(done["seconds"])
                 if number:
-                    self.results.decoded.setdefault(name, []).append(frames / done["seconds"])
                     self.results.add_cpu(name, before, session.cpu_seconds())
+            for name, taken in seconds.items() if number else ():
+                self.results.decoded.setdefault(name, []).append(frames / statistics.median(taken))
 
     def hot_connection(self) -> None:
         """Compare the same number of packets on one connection and on many."""

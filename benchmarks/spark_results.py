@@ -20,6 +20,8 @@ WORKER_MIB_MAX = 400
 
 FRAMES, NO_BODIES, JSON_BODIES, TYPED = "frames", "without bodies", "bodies as JSON", "typed columns"
 """Names of Spark's jobs."""
+TURNS = 3
+"""Times that a round runs each of Spark's jobs: the median counts."""
 
 
 class Pair(NamedTuple):
@@ -72,7 +74,7 @@ def result(of: Results) -> Result:
         f"A generated capture of {of.packets:,} packets on 200 connections, in {of.rounds} rounds in turns on two "
         "cores. tshark (`-Y kafka -T fields`, 9 fields) discards its output, the core (`read_frames`, one process, "
         "including Python's start from compiled modules) counts frames, Spark (`local[2]`, warmed up: the start of its "
-        "JVM and first jobs are not counted) writes them to Parquet. "
+        f"JVM and first jobs are not counted, of {TURNS} jobs in a round the median counts) writes them to Parquet. "
         "[Estimate for a terabyte](../explanation/captures-at-volume.md).",
         [each for each in (_pairs(of), _jobs(of), _sizes(of), _memory(of)) if each.rows],
         _summary(of),
