@@ -18,8 +18,8 @@ from mockraft.wire.errors import WireError
 
 HEADER_BYTES = 61
 MAGIC = 2
-CONTROL = 0x20
-"""The attribute bit of a control batch."""
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+"""Attributes of a batch: its codec; all records have its largest timestamp; part of a transaction; a control batch."""
 
 LEADER_CHANGE = 2
 SNAPSHOT_HEADER = 3
@@ -34,9 +34,6 @@ CONTROL_RECORDS = {
     KRAFT_VOTERS: "VotersRecord",
 }
 """Names of the messages that are values of control records, by type."""
-
-LOG_APPEND_TIME = 0x08
-"""The attribute bit of a batch whose records all have its largest timestamp."""
 
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CRC_START = 21
@@ -65,7 +62,7 @@ crc32c = _load_crc32c()
 
 
 class BatchHeader(NamedTuple):
-    """A batch whose frame and CRC were checked: its extent (`position` to `end`) and its header fields."""
+    """A batch: its range in the file (`position` to `end`) and its header fields."""
 
     position: int
     end: int
@@ -77,17 +74,28 @@ class BatchHeader(NamedTuple):
     max_timestamp_ms: int
     producer_id: int
     producer_epoch: int
+    base_sequence: int
     record_count: int
 
     @property
     def is_control(self) -> bool:
-        """True for a batch of KRaft's own records (LeaderChange, KRaftVersion, …)."""
+        """True for a batch of KRaft's own records (LeaderChange, KRaftVersion, …) or of transaction markers."""
         return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True if it is part of a transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_compressed(self) -> bool:
+        """True if the records are compressed."""
+        return bool(self.attributes & COMPRESSION)
 
     @property
     def compression(self) -> str:
         """The name of the codec, "none" for a batch that is not compressed."""
-        codec = self.attributes & 0x07
+        codec = self.attributes & COMPRESSION
         return _COMPRESSIONS[codec] if codec < len(_COMPRESSIONS) else f"codec {codec}"
 
 
@@ -193,21 +201,8 @@ def read_sparse_header(data: bytes, position: int) -> BatchHeader:
         computed = crc32c(covered)
     if computed != crc:
         raise WireError(f"record batch at {position}: CRC {crc:#010x}, computed {computed:#010x}")
-    fields = _SECOND.unpack_from(data, position + _CRC_START)
-    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms, producer_id, producer_epoch, _, count = fields
-    return BatchHeader(
-        position,
-        end,
-        base_offset,
-        base_offset + last_offset_delta,
-        leader_epoch,
-        attributes,
-        base_timestamp_ms,
-        max_timestamp_ms,
-        producer_id,
-        producer_epoch,
-        count,
-    )
+    attributes, delta, *rest = _SECOND.unpack_from(data, position + _CRC_START)
+    return BatchHeader(position, end, base_offset, base_offset + delta, leader_epoch, attributes, *rest)
 
 
 def read_batch(data: bytes, header: BatchHeader) -> Batch:

@@ -13,7 +13,6 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.verification import ClientSupport
 from mockraft.brokers.image import Topic
-from mockraft.brokers.log_dirs.batch_headers import COMPRESSION, BatchHeader
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.hosted import HostedPartition
@@ -21,6 +20,7 @@ from mockraft.brokers.partitions.producers import Verification
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import ProduceRequest, TopicProduceData
+from mockraft.wire.record_batch import COMPRESSION, BatchHeader
 
 TOPIC_IDS_FROM: Final = 13
 ZSTD_FROM: Final = 7

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from crc32c import crc32c
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
+from mockraft.wire.record_batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC
+from mockraft.wire.record_batch import TRANSACTIONAL as TRANSACTIONAL
+from mockraft.wire.record_batch import BatchHeader as BatchHeader
 
-HEADER_BYTES = 61
 RECORD_BYTES_MIN = 6
 """Attributes, two deltas, and the lengths of no key, no value and no headers."""
-MAGIC = 2
-COMPRESSION = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
 
 # base offset, length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp,
 # producer id and epoch, base sequence, record count
@@ -42,38 +38,6 @@ class CorruptBatchError(LogError):
     def __init__(self, message: str, position: int) -> None:
         super().__init__(error_codes.CORRUPT_MESSAGE, message)
         self.position = position
-
-
-class BatchHeader(NamedTuple):
-    """A batch: its range in the file (`position` to `end`) and all fields of its header."""
-
-    position: int
-    end: int
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    attributes: int
-    base_timestamp_ms: int
-    max_timestamp_ms: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-
-    @property
-    def is_control(self) -> bool:
-        """True if it holds transaction markers, which are not client records."""
-        return bool(self.attributes & CONTROL)
-
-    @property
-    def is_transactional(self) -> bool:
-        """True if it is part of a transaction."""
-        return bool(self.attributes & TRANSACTIONAL)
-
-    @property
-    def is_compressed(self) -> bool:
-        """True if the records are compressed."""
-        return bool(self.attributes & COMPRESSION)
 
 
 def begins_transactional(data: bytes) -> bool:

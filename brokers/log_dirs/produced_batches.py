@@ -9,18 +9,12 @@ import struct
 import zlib
 from typing import TYPE_CHECKING
 
-from mockraft.brokers.log_dirs.batch_headers import (
-    COMPRESSION,
-    HEADER_BYTES,
-    RECORD_BYTES_MIN,
-    BatchHeader,
-    CorruptBatchError,
-    read_header,
-)
+from mockraft.brokers.log_dirs.batch_headers import RECORD_BYTES_MIN, CorruptBatchError, read_header
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, BatchHeader
 
 if TYPE_CHECKING:
     from mockraft.brokers.log_dirs.replica_log import LogConfig

@@ -5,16 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from mockraft.brokers.log_dirs.batch_headers import (
-    COMPRESSION,
-    HEADER_BYTES,
-    LOG_APPEND_TIME,
-    RECORD_BYTES_MIN,
-    BatchHeader,
-)
+from mockraft.brokers.log_dirs.batch_headers import RECORD_BYTES_MIN
 from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader
 
 _INT64 = range(-(1 << 63), 1 << 63)
 

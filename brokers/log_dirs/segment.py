@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from mockraft.brokers.disks.disk import Disk
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader, scan
+from mockraft.brokers.log_dirs.batch_headers import scan
+from mockraft.wire.record_batch import BatchHeader
 
 INDEX_INTERVAL_BYTES = 4096
 SUFFIX = ".log"

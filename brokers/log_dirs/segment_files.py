@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
 from mockraft.brokers.disks.disk import Disk
-from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, BatchHeader, CorruptBatchError, read_header, scan
+from mockraft.brokers.log_dirs.batch_headers import CorruptBatchError, read_header, scan
 from mockraft.brokers.log_dirs.segment import INDEX_SUFFIXES, Segment
+from mockraft.wire.record_batch import HEADER_BYTES, BatchHeader
 
 _LOGGER = logging.getLogger(__name__)
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")

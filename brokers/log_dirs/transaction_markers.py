@@ -6,9 +6,9 @@ import struct
 from typing import NamedTuple
 
 from crc32c import crc32c
-from mockraft.brokers.log_dirs.batch_headers import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchHeader
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchHeader
 
 ABORT, COMMIT = 0, 1
 """The types of the control records (ControlRecordType)."""

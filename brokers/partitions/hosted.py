@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, read_header, read_headers
+from mockraft.brokers.log_dirs.batch_headers import read_header, read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
@@ -18,6 +18,7 @@ from mockraft.brokers.partitions.partition import NO_EPOCH, Assignment, Committe
 from mockraft.brokers.partitions.producers import Ended, Producers
 from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes
+from mockraft.wire.record_batch import HEADER_BYTES
 
 REPLAYED_OFFSETS = 100_000
 """Number of offsets at the end of a log from which the state of producers is read: batch by batch, so that a log of

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.wire import error_codes
+from mockraft.wire.record_batch import BatchHeader
 
 BATCHES_KEPT = 5
 """Maximum number of requests that a producer may have in flight."""

@@ -6,11 +6,11 @@ import struct
 from typing import Any
 
 from crc32c import crc32c
-from mockraft.brokers.log_dirs.batch_headers import TRANSACTIONAL
 from mockraft.brokers.log_dirs.transaction_markers import with_producer as with_attributes
 from mockraft.wire import record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from mockraft.wire.record_batch import TRANSACTIONAL
 
 BATCH = record_batch.encode([b"a", b"b"], base_offset=0, leader_epoch=-1, timestamp_ms=1_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers.log_dirs.batch_headers import CONTROL, TRANSACTIONAL, BatchHeader, read_header
+from mockraft.brokers.log_dirs.batch_headers import read_header
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker, encode, read_marker
 from mockraft.brokers.partitions import producers as producers_module
@@ -15,6 +15,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from mockraft.wire.record_batch import CONTROL, TRANSACTIONAL, BatchHeader
 
 
 def header(sequence: int, count: int = 1, *, offset: int = 0, producer_id: int = 7, epoch: int = 0) -> BatchHeader:

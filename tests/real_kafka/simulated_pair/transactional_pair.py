@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mockraft.brokers.log_dirs.batch_headers import TRANSACTIONAL
 from mockraft.brokers.log_dirs.transaction_markers import with_producer
 from mockraft.brokers.partitions.hosted import whole_batches
 from mockraft.wire import error_codes, json_form, record_batch
@@ -40,6 +39,7 @@ from mockraft.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from mockraft.wire.record_batch import TRANSACTIONAL
 
 REAL, SIMULATED = 1, 2
 BOTH = (REAL, SIMULATED)
