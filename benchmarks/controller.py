@@ -53,8 +53,9 @@ RATES: dict[str, dict[str, float]] = {
     PURE: dict(zip(HEARTBEATS.values(), (2.4, 2.1, 1.4), strict=True)),
 }
 """Bounds: answers per second ÷ Kafka's."""
-PEER, SHARES = "C peer that answers at once", {SPEED: 0.8, PURE: 0.6}
-"""What is required of each at most, as a share of the C peer's answers per second."""
+PEERS = {SPEED: "C peer that answers at once", PURE: "Python peer that answers at once"}
+SHARES = {SPEED: 0.8, PURE: 0.7}
+"""What is required of each at most, as a share of the answers per second of its peer."""
 P99_MOST, CPU_MOST = 0.5, 0.6
 
 Runs = dict[str, dict[str, list[Measured]]]
@@ -147,8 +148,11 @@ def throughput(controllers: dict[str, Contender], sizes: Sizes) -> tuple[Runs, l
         for turn in range(sizes.rounds):
             for kind in prepared if turn % 2 else reversed(prepared):
                 results.setdefault(name, {}).setdefault(kind, []).append(prepared[kind].run(number))
-            if has_peer:
-                results[name].setdefault(PEER, []).append(ceiling(prepared[PURE].loads[number](), sizes.seconds / 2))
+            for kind, peer in PEERS.items():
+                if has_peer and name in RATES[kind]:
+                    load = prepared[PURE].loads[number]()
+                    measured = ceiling(load, sizes.seconds / 2, in_python=kind == PURE)
+                    results[name].setdefault(peer, []).append(measured)
     return results, warm_ups
 
 
@@ -195,8 +199,8 @@ def throughput_table(results: Runs) -> Table:
 def gates(results: Runs) -> list[Gate]:
     """Return the bounds; those of `mockraft[speed]` are not met where it is not installed.
 
-    No server in a process of its own answers faster than the C peer of the same run, so a rate that is out of its reach
-    is replaced by a share of what it reaches.
+    No server in C answers faster than the C peer of the same run, none in Python faster than the Python peer, so a rate
+    that is out of its reach is replaced by a share of what it reaches.
     """
     found: list[Gate] = []
 
@@ -212,10 +216,10 @@ def gates(results: Runs) -> list[Gate]:
     for kind, rates in RATES.items():
         for load, least in rates.items():
             required, note = least, ""
-            if PEER in results[load]:
-                peer = statistics.median(ratios(results[load], PEER, lambda each: each.per_s))
+            if PEERS[kind] in results[load]:
+                peer = statistics.median(ratios(results[load], PEERS[kind], lambda each: each.per_s))
                 required = round(min(least, SHARES[kind] * peer), 2)
-                note = f"{least:g}, or {SHARES[kind]:g} of the C peer's {peer:.2f}"
+                note = f"{least:g}, or {SHARES[kind]:g} of its peer's {peer:.2f}"
             gate("answers per second", load, kind, lambda each: each.per_s, {"at_least": required}, note)
     for load in HEARTBEATS.values():
         gate("p99", load, SPEED, lambda each: each.p99_ms, {"at_most": P99_MOST})
@@ -236,9 +240,11 @@ def measure(sizes: Sizes) -> Result:
         "JVM options of its start script (-Xmx1G -Xms1G, G1) and serves each load before it is measured, for "
         f"{sizes.warm_up_least_s} to {sizes.warm_up_most_s} runs, until the best of three runs is no faster than "
         f"{SAME:g} times the best before ({', '.join(map(str, warm_ups))} runs). No controller writes records while it "
-        "is idle. The C peer (`benchmarks/load/echo.c`) sends as many bytes as mockraft does, at once: its CPU time is "
-        "the kernel's, and its rate is the limit of the load and of every server in another process. Rates have two "
-        "bounds, of which the lower one is required: a multiple of Kafka's, and a share of the C peer's.",
+        "is idle. The peers (`benchmarks/load/echo.c`, `echo.py`) send as many bytes as mockraft does, at once: the "
+        "CPU time of the one in C is the kernel's, and its rate is the limit of the load and of every server in "
+        "another process; that of the one in Python is the limit of pure Python. Rates have two bounds, of which the "
+        "lower one is required: a multiple of Kafka's, and a share of the peer's "
+        "([decision](../explanation/decisions/rates-beside-a-peer.md)).",
         [throughput_table(results)],
         gates=gates(results),
     )

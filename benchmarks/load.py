@@ -1,8 +1,8 @@
 """Load on a controller: prepared frames, and one request in flight on each connection, as brokers have.
 
 load/load.c sends them: the load shares the cores with the controller, and Python would be at its own limit before the
-controller is. It is compiled with the C compiler at hand (CC, default cc) when it is first used. `ceiling` measures the
-load itself, against load/echo.c, which answers at once.
+controller is. It is compiled with the C compiler at hand (CC, default cc) when it is first used. `ceiling` measures
+peers that answer at once: load/echo.c, the load's own limit, and load/echo.py, that of pure Python.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -148,10 +149,11 @@ def run(address: tuple[str, int], pid: int, load: Load, seconds: float = 3600.0,
 
 
 @contextmanager
-def echo(answer_bytes: int) -> Iterator[tuple[tuple[str, int], int]]:
-    """Start echo.c; its address and process id."""
+def echo(answer_bytes: int, *, in_python: bool = False) -> Iterator[tuple[tuple[str, int], int]]:
+    """Start echo.c, or echo.py; its address and process id."""
+    peer = [sys.executable, str(SOURCES / "echo.py")] if in_python else [program("echo")]
     with subprocess.Popen(
-        [program("echo"), str(answer_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*peer, str(answer_bytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -160,9 +162,9 @@ def echo(answer_bytes: int) -> Iterator[tuple[tuple[str, int], int]]:
         process.stdin.close()
 
 
-def ceiling(load: Load, seconds: float) -> Measured:
-    """Measure the load itself: the peer answers each request at once, with as many bytes as the load expects."""
-    with echo(load.answer_bytes) as (address, pid):
+def ceiling(load: Load, seconds: float, *, in_python: bool = False) -> Measured:
+    """Measure a peer that answers each request at once, with as many bytes as the load expects."""
+    with echo(load.answer_bytes, in_python=in_python) as (address, pid):
         return run(address, pid, load, seconds, seconds / 5)
 
 

@@ -12,20 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import platform
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from select import EPOLLIN, epoll
-from typing import Any
 
 import contenders
 import load
@@ -35,8 +30,6 @@ from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
 from mockraft.server.clock import RealClock
 from mockraft.server.effects import Send
-from mockraft.server.epoll.transport import EpollTransport
-from mockraft.server.listening import BACKLOG, bind
 from mockraft.server.repeats import SENT_TOGETHER
 from mockraft.server.tcp import TcpListener
 from mockraft.wire import codec_path
@@ -50,25 +43,6 @@ SECONDS = 1.0
 TURNS = 5
 BEGIN, END = "<!-- from here on: benchmarks/steps.py --write -->", "<!-- up to here -->"
 TITLES = {"short": "A heartbeat that repeats", "long": "Any other request, here the same heartbeat"}
-
-
-def echo(port: Pipe[int, Any]) -> None:
-    """Wait, receive, and send an answer of a heartbeat's size with its correlation id, and no more, until killed."""
-    bound, ready, clients = bind("127.0.0.1", 0), epoll(), dict[int, socket.socket]()
-    bound.listen(BACKLOG)
-    ready.register(bound.fileno(), EPOLLIN)
-    port.send(bound.getsockname()[1])
-    while True:
-        for fd, _ in ready.poll():
-            if fd == bound.fileno():
-                client, _ = bound.accept()
-                ready.register(client.fileno(), EPOLLIN)
-                clients[client.fileno()] = client
-            elif data := clients[fd].recv(EpollTransport.READ_BYTES):
-                clients[fd].send(b"\0\0\0\x10" + data[8:12] + bytes(12))
-            else:
-                ready.unregister(fd)
-                clients.pop(fd).close()
 
 
 def cost_us(call: Callable[[], object]) -> float:
@@ -157,14 +131,15 @@ def steps_of(kind: str) -> dict[str, list[tuple[str, float]]]:
 def socket_costs() -> dict[str, float]:
     """Return the least CPU microseconds for one answer of each server, all in one run, in turns."""
     frames = [write_request(heartbeat(each, 1), 2, each, str(each)) for each in range(1, CONNECTIONS + 1)]
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=echo, args=(theirs,), daemon=True)
-    with tempfile.TemporaryDirectory() as folder, load.echo(load.HEARTBEAT_ANSWER_BYTES) as (c_address, c_pid):
+    with ExitStack() as running:
+        folder = running.enter_context(tempfile.TemporaryDirectory())
+        peers = {
+            name: running.enter_context(load.echo(load.HEARTBEAT_ANSWER_BYTES, in_python=in_python))
+            for name, in_python in (("C", False), ("Python", True))
+        }
         controllers = {kind: contenders.controller(kind, Path(folder), SESSION_TIMEOUT_MS) for kind in KINDS}
         try:
-            server.start()
-            servers = {"C": (c_address, c_pid, frames)}
-            servers["Python"] = (("127.0.0.1", ours.recv()), server.pid or 0, frames)
+            servers = {name: (*peer, frames) for name, peer in peers.items()}
             for kind, controller in controllers.items():
                 with contenders.codec(kind):
                     controller.start()
@@ -182,7 +157,6 @@ def socket_costs() -> dict[str, float]:
         finally:
             for controller in controllers.values():
                 controller.kill()
-            server.kill()
 
 
 def tables() -> str:
