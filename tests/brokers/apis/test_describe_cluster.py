@@ -25,7 +25,7 @@ def cluster(cluster: Any) -> Any:
         (2, True, [(1, False), (2, False), (3, True)]),
     ],
 )
-def test_fenced_brokers_are_told_when_wanted(
+def test_fenced_brokers_are_returned_on_request(
     cluster: Any, version: int, with_fenced: bool, expected: list[tuple[int, bool]]
 ) -> None:
     response = cluster.ask(DescribeClusterRequest(include_fenced_brokers=with_fenced), version)
@@ -34,7 +34,7 @@ def test_fenced_brokers_are_told_when_wanted(
     assert response.controller_id in (1, 2)
 
 
-def test_only_brokers_with_the_listener_are_told(cluster: Any) -> None:
+def test_only_brokers_with_the_listener_are_returned(cluster: Any) -> None:
     response = cluster.ask(DescribeClusterRequest(), listener_name="INSIDE")
     assert [each.broker_id for each in response.brokers] == [2]
     assert response.controller_id in (-1, 2)
@@ -51,12 +51,12 @@ def test_only_brokers_with_the_listener_are_told(cluster: Any) -> None:
         (9, "UNSUPPORTED_ENDPOINT_TYPE", "Unsupported endpoint type 9"),
     ],
 )
-def test_controllers_are_not_told_by_a_broker(cluster: Any, endpoint_type: int, code: str, message: str) -> None:
+def test_a_broker_does_not_describe_controllers(cluster: Any, endpoint_type: int, code: str, message: str) -> None:
     response = cluster.ask(DescribeClusterRequest(endpoint_type=endpoint_type))
     assert response.error_code == getattr(error_codes, code)
     assert message in response.error_message
 
 
-def test_operations_are_told_when_asked_for(cluster: Any) -> None:
+def test_operations_are_returned_on_request(cluster: Any) -> None:
     response = cluster.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
     assert response.cluster_authorized_operations == 8096

@@ -44,7 +44,7 @@ def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: Any) -
     }
 
 
-def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
+def test_synonyms_are_returned_on_request(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="1", name="log.retention.ms", value="7"))
     (config,) = (described(cluster, TOPIC, "t", "retention.ms", synonyms=True)).configs
     assert [(each.name, each.value, each.source) for each in config.synonyms] == [
@@ -55,7 +55,7 @@ def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
     assert config.synonyms == []
 
 
-def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> None:
+def test_a_brokers_configs_are_those_of_a_real_ones_properties(cluster: Any) -> None:
     found = values_of(described(cluster, BROKER, "1"))
     assert found["node.id"] == ("1", STATIC)
     assert found["log.dirs"] == ("/simulated/broker-1/d0", STATIC)
@@ -64,13 +64,13 @@ def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> N
     assert found["num.partitions"] == ("1", DEFAULT)
 
 
-def test_what_is_set_for_all_brokers_is_told_by_the_empty_name(cluster: Any) -> None:
+def test_the_empty_name_has_configs_of_all_brokers(cluster: Any) -> None:
     assert values_of(described(cluster, BROKER, "")) == {}
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="log.cleaner.threads", value="2"))
     assert values_of(described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
 
 
-def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluster: Any) -> None:
+def test_unknown_groups_and_client_metrics_have_configs(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=CLIENT_METRICS, resource_name="m", name="interval.ms", value="100"))
     assert values_of(described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
     assert values_of(described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)

@@ -33,7 +33,7 @@ def cluster(cluster: Any) -> Any:
     return cluster
 
 
-def test_all_topics_are_told_in_order(cluster: Any) -> None:
+def test_all_topics_are_returned_in_order(cluster: Any) -> None:
     response = cluster.ask(asked())
     assert partitions_of(response) == [("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])]
     assert response.next_cursor is None
@@ -72,7 +72,7 @@ def test_unknown_topics_are_errors_of_their_own(cluster: Any) -> None:
     ]
 
 
-def test_eligible_leaders_are_told(cluster: Any) -> None:
+def test_eligible_leaders_are_returned(cluster: Any) -> None:
     cluster.create(
         "d", {"replicas": [1, 2], "isr": [], "leader": -1, "eligible_leader_replicas": [2], "last_known_elr": [1]}
     )

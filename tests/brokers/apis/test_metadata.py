@@ -51,7 +51,7 @@ def test_topics_are_those_that_were_asked_for(
     assert [topic.name for topic in (cluster.ask(request, version)).topics] == expected
 
 
-def test_brokers_and_cluster_are_told(cluster: Any) -> None:
+def test_brokers_and_cluster_are_returned(cluster: Any) -> None:
     response = cluster.ask(named())
     assert [(each.node_id, each.host, each.port, each.rack) for each in response.brokers] == [
         (1, "b1", 9092, "r1"),
@@ -62,7 +62,7 @@ def test_brokers_and_cluster_are_told(cluster: Any) -> None:
     assert response.controller_id in (1, 2, 3)
 
 
-def test_a_partition_is_told_with_its_leader_replicas_and_isr(cluster: Any) -> None:
+def test_a_partition_has_its_leader_replicas_and_isr(cluster: Any) -> None:
     (topic,) = (cluster.ask(named("a"))).topics
     assert (topic.error_code, topic.topic_id, topic.is_internal) == (
         0,
@@ -133,7 +133,7 @@ def test_a_fenced_broker_is_no_broker_but_may_still_lead(cluster: Any) -> None:
     ]
 
 
-def test_version_0_leaves_out_who_cannot_be_reached_and_says_so(cluster: Any) -> None:
+def test_version_0_reports_and_leaves_out_who_cannot_be_reached(cluster: Any) -> None:
     cluster.apply(fenced(3))
     (topic,) = (cluster.ask(named("a"), 0)).topics
     assert [(each.error_code, each.replica_nodes, each.isr_nodes) for each in topic.partitions] == [
@@ -184,7 +184,7 @@ def test_everything_is_allowed_where_nobody_is_asked(cluster: Any, version: int,
     assert [each.topic_authorized_operations for each in response.topics] == [ALL_ON_TOPIC, ALL_ON_TOPIC]
 
 
-def test_operations_are_told_only_when_asked_for(cluster: Any) -> None:
+def test_operations_are_returned_only_on_request(cluster: Any) -> None:
     response = cluster.ask(named("a"))
     assert response.topics[0].topic_authorized_operations == NOT_ASKED
 

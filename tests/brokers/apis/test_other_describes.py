@@ -84,7 +84,7 @@ def test_a_filter_that_makes_no_sense_is_refused(quotas: Any, components: list[A
     assert message in response.error_message
 
 
-def test_scram_credentials_are_told_without_their_secrets(cluster: Any) -> None:
+def test_scram_credentials_are_returned_without_their_secrets(cluster: Any) -> None:
     for mechanism in (2, 1):
         cluster.apply(UserScramCredentialRecord(name="u", mechanism=mechanism, iterations=4096 * mechanism))
     cluster.apply(UserScramCredentialRecord(name="v", mechanism=1, iterations=4096))
@@ -144,7 +144,7 @@ def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: st
 ASKED = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
 
 
-def test_what_is_served_is_what_is_told(cluster: Any) -> None:
+def test_the_served_apis_are_those_returned(cluster: Any) -> None:
     response = cluster.ask(ASKED)
     assert {each.api_key: (each.min_version, each.max_version) for each in response.api_keys} == {
         api_key: api.versions for api_key, api in APIS.items()
@@ -162,7 +162,7 @@ def test_finalized_features_come_from_the_log(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(("version", "names"), [(3, {"metadata.version"}), (4, None)])
-def test_features_that_may_be_off_are_told_from_version_4_on(
+def test_features_that_may_be_off_are_returned_from_version_4_on(
     cluster: Any, version: int, names: set[str] | None
 ) -> None:
     response = cluster.ask(ASKED, version)
@@ -196,7 +196,7 @@ def test_a_client_of_another_broker_must_bootstrap_again(
     assert (response.error_code, response.api_keys == []) == (code, code != error_codes.NONE)
 
 
-def test_of_what_a_controller_answers_only_what_it_has_is_told(cluster: Any) -> None:
+def test_forwarded_apis_are_those_of_the_controller(cluster: Any) -> None:
     cluster.broker.forwarding.api_versions = {api_keys.CREATE_TOPICS: (0, 6), api_keys.METADATA: (0, 1)}
     result = {each.api_key: each for each in (cluster.ask(ASKED)).api_keys}
     assert result[api_keys.METADATA].max_version == 13

@@ -161,7 +161,7 @@ async def test_nobody_is_let_in_before_the_broker_has_caught_up() -> None:
         await broker.kill()
 
 
-async def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
+async def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         broker = SimulatedBroker.joining("127.0.0.1:9", "T0ta1ly_Mocked-Cluster", 1, serve_clients=True, port=port)

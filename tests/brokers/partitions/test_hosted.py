@@ -53,7 +53,7 @@ def log() -> ReplicaLog:
 
 
 @pytest.mark.parametrize(("is_log_append_time", "time_ms"), [(True, 5_000), (False, -1)])
-def test_the_time_of_the_append_is_told_if_the_log_has_it(
+def test_the_time_of_the_append_is_returned_if_the_log_has_it(
     log: ReplicaLog, is_log_append_time: bool, time_ms: int
 ) -> None:
     hosted = hosted_over(log, config=LogConfig(is_log_append_time=is_log_append_time))

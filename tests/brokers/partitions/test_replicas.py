@@ -38,7 +38,7 @@ async def test_a_topics_settings_are_kept_until_the_metadata_changes(brokers: Br
     assert replicas.topic_settings("payments").log == before.log
 
 
-async def test_partitions_that_a_broker_lacks_are_told_from_unknown_ones(brokers: Brokers) -> None:
+async def test_partitions_that_a_broker_lacks_are_no_unknown_ones(brokers: Brokers) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", assigned=[1])
     assert replicas_of(brokers, 1).find(key).name == "orders-0"
