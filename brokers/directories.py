@@ -117,7 +117,7 @@ class Directories(Component):
             self.is_published = True
             self._first_published()
         if changed := core.view.take_changed():
-            self.waiting.update(dict.fromkeys(self._turns(changed)))
+            self.waiting.update(dict.fromkeys(self._placement_order(changed)))
         self._place_some()
         if core.config.restart_partitions_elsewhere and (self.lost or self.offline):
             for key in [key for key in self.placed if not self.is_here(key)]:
@@ -243,7 +243,7 @@ class Directories(Component):
         left = self.placed.pop(key)
         self._counts = None
         excluded = {**self.offline, left: ""}
-        for each in candidates(core.config.log_dirs, self._load(), excluded, self.cordoned):
+        for each in candidates(core.config.log_dirs, self._replica_counts(), excluded, self.cordoned):
             if self._create_in(key, replica, each.directory_id):
                 self.lost.discard(key)
                 self.assign(key, each.directory_id, "Restarting a lost replica")
@@ -301,7 +301,7 @@ class Directories(Component):
 
     # Placement.
 
-    def _turns(self, changed: set[ReplicaKey]) -> list[ReplicaKey]:
+    def _placement_order(self, changed: set[ReplicaKey]) -> list[ReplicaKey]:
         """Return removed replicas first, then leaders, then followers, each in Kafka's order."""
         view = self._core.view
         ordered = sorted(changed - view.replicas.keys())
@@ -357,7 +357,7 @@ class Directories(Component):
         if self.is_live(wanted):
             choices = [wanted]
         else:
-            found = candidates(core.config.log_dirs, self._load(), self.offline, self.cordoned)
+            found = candidates(core.config.log_dirs, self._replica_counts(), self.offline, self.cordoned)
             choices = [each.directory_id for each in found]
         if any(self._create_in(key, replica, directory_id) for directory_id in choices):
             self.preferred.pop(name, None)
@@ -369,7 +369,7 @@ class Directories(Component):
                 with contextlib.suppress(LogError):
                     self._core.logs.create(key, self._core.view.topics.get(key[0], ""), directory_id)
 
-    def _load(self) -> Counter[bytes]:
+    def _replica_counts(self) -> Counter[bytes]:
         """Return the number of replicas per directory, future ones included; computed once per change."""
         if self._counts is None:
             self._counts = Counter(self.placed.values()) + Counter(self.moving.values())

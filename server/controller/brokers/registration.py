@@ -231,11 +231,11 @@ def _checked_features(controller: "ControllerContext", request: BrokerRegistrati
     finalized = {**controller.image.features}
     if KRAFT_VERSION in controller.release.features:
         finalized[KRAFT_VERSION] = controller.log.kraft_version
-    return [*_supporting(request.features, tuple(finalized.items()), controller.release)]
+    return [*_record_features(request.features, tuple(finalized.items()), controller.release)]
 
 
 @kept_by_features
-def _supporting(levels: Levels, finalized: tuple[tuple[str, int], ...], release: Release) -> list[BrokerFeature]:
+def _record_features(levels: Levels, finalized: tuple[tuple[str, int], ...], release: Release) -> list[BrokerFeature]:
     """Return a record's features. Raises ApiError if a level is outside the node's range (0 to 0 if it names none)."""
     level_of = dict(finalized)
     checks_unknown = release.has(Behaviour.UNKNOWN_FEATURES_ARE_CHECKED)
