@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
+from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.directory_view import DirectoryViews
 from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.lifecycle import BrokerState, End
@@ -28,6 +28,7 @@ from mockraft.brokers.shell.clock import Clock
 from mockraft.brokers.shell.outage import Outage
 from mockraft.brokers.shell.shell import MACHINE_CLOCK, Shell
 from mockraft.brokers.shell.socket_links import SocketLinks
+from mockraft.wire.connection import endpoint_of
 
 
 class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):

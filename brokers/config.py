@@ -117,14 +117,6 @@ def draw_config(
     )
 
 
-def endpoint_of(text: str) -> tuple[str, int]:
-    """Return host and port of `host:port` or `[address]:port`. Raises ValueError."""
-    host, _, port = text.strip().rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not host:port")
-    return host.strip("[]"), int(port)
-
-
 def registration_of(
     config: BrokerConfig, version: int, cordoned_dirs: Iterable[bytes] = ()
 ) -> BrokerRegistrationRequest:

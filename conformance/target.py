@@ -17,6 +17,7 @@ from mockraft.wire.client import (
     UnsupportedVersionError,
     connect,
 )
+from mockraft.wire.connection import endpoint_of
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.topic_names import CLUSTER_METADATA
@@ -117,11 +118,9 @@ async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
     """
     failures: list[str] = []
     for address in bootstrap.split(","):
-        host, separator, port = address.strip().rpartition(":")
-        if not separator or not port.isdigit():
-            raise ValueError(f"{address!r} is no address: --bootstrap takes host:port[,host:port…]")
+        host, port = endpoint_of(address)
         try:
-            return await _learn(Target(host.strip("[]"), int(port)), cluster_id)
+            return await _learn(Target(host, port), cluster_id)
         except CannotConnectError as error:
             failures.append(str(error))
         except (WireError, UnsupportedVersionError, DisconnectedError) as error:

@@ -167,6 +167,14 @@ class Request(NamedTuple):
     body_offset: int
 
 
+def endpoint_of(text: str) -> tuple[str, int]:
+    """Return host and port of `host:port` or `[address]:port`. Raises ValueError."""
+    host, _, port = text.strip().rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return host.strip("[]"), int(port)
+
+
 def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
     """Read the header of a request frame (Kafka's RequestHeader.parse), but not the body.
 

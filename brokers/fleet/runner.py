@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mockraft.brokers.broker import SimulatedBroker
-from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
+from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.fleet.figures import Figures
 from mockraft.brokers.fleet.histogram import Histogram
@@ -26,6 +26,7 @@ from mockraft.brokers.metadata.metadata_view import Registration
 from mockraft.brokers.shell.outage import Outage
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.connection import endpoint_of
 
 POLL_MS = 20
 STARTS_AT_ONCE = 10

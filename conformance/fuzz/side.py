@@ -12,7 +12,7 @@ from mockraft.conformance.fuzz.steps import Step, request_class
 from mockraft.conformance.log import FETCH_VERSION_MAX, fetch_request
 from mockraft.conformance.requests import Tree, request
 from mockraft.wire import metadata_log_frame, record_batch
-from mockraft.wire.connection import read_response
+from mockraft.wire.connection import endpoint_of, read_response
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.fetch_request import FetchRequest
@@ -36,14 +36,11 @@ class Side(Names):
     """A controller at `bootstrap` (host:port). Only one `Side` may write to it at a time."""
 
     def __init__(self, name: str, bootstrap: str, cluster_id: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"{bootstrap!r} is no address: give host:port")
         super().__init__(cluster_id)
         self.name = name
         self.control_batches = 0
-        self._address = (host, int(port))
-        self.port = int(port)
+        self._address = endpoint_of(bootstrap)
+        self.port = self._address[1]
         self._leader_epoch = self._last_epoch = self._offset = 0
         self._connect()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from mockraft.commands.exit_codes import ExitCode, exit_codes
-from mockraft.commands.refusals import blaming, client_security
+from mockraft.commands.refusals import blaming, client_security, host_and_port
 
 if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
@@ -53,16 +53,14 @@ def health(
     bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000, command_config: CommandConfig = None
 ) -> None:
     """Ask a controller; see ABOUT."""
-    host, colon, port = bootstrap.rpartition(":")
-    if not colon or not port.isdigit():
-        raise typer.BadParameter(f"{bootstrap} is not HOST:PORT", param_hint="--bootstrap")
+    host, port = host_and_port(bootstrap, "--bootstrap")
     from mockraft.wire.errors import WireError
 
     security = client_security(command_config)
     with blaming("--command-config", OSError, ValueError):
         _ = security and security.tls
     try:
-        answer = asyncio.run(_health_of(host.strip("[]"), int(port), timeout_ms, security))
+        answer = asyncio.run(_health_of(host, port, timeout_ms, security))
     except _CannotCommitError as failure:
         print(f"{bootstrap} cannot commit: {failure}")
         raise typer.Exit(ExitCode.FAILED) from None

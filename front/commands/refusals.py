@@ -60,7 +60,7 @@ def write_file(command: str, path: Path, content: bytes) -> None:
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:
     """Parse host:port; BadParameter for anything else."""
-    from mockraft.brokers.config import endpoint_of
+    from mockraft.wire.connection import endpoint_of
 
     with blaming(option):
         return endpoint_of(text)

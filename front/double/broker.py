@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Self, Unpack
 
 from mockraft import brokers
-from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
+from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.config_on_disk import draw_config_on_disk
 from mockraft.double.blocking import InLoopThread, LoopThread, blocking, in_thread, reads
 from mockraft.double.options import BrokerConfigOptions, BrokerOptions
+from mockraft.wire.connection import endpoint_of
 
 
 class SimulatedBroker(brokers.SimulatedBroker):

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, SimulatedBroker
-from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.ids.broker_ids import Resolved, collect_garbage, resolve
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile
 from mockraft.brokers.ids.identity import (
@@ -31,6 +30,7 @@ from mockraft.brokers.ids.identity import (
     spare_ids,
 )
 from mockraft.brokers.ids.observed_cluster import ObservedCluster
+from mockraft.wire.connection import endpoint_of
 
 from ..topics import assigned, create_topics
 from .conftest import started

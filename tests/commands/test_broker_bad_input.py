@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.ensemble import LogDirsError
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import parse_request, write_response
+from mockraft.wire.connection import endpoint_of, parse_request, write_response
 from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from mockraft.wire.messages.fetch_response import (
     FetchableTopicResponse,

@@ -89,7 +89,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     ("options", "code", "expected"),
     [
         ((), 2, "--bootstrap"),
-        (("--bootstrap", "nowhere"), 2, "is no address"),
+        (("--bootstrap", "nowhere"), 2, "is not host:port"),
         (("--bootstrap", "127.0.0.1:1"), 6, "Is a controller listening there?"),
         (("--bootstrap", "127.0.0.1:1", "--area", "none"), 2, "there is no area"),
         (("--bootstrap", "127.0.0.1:1", "--only", "no such case"), 2, "no case is called so"),

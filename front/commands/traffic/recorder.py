@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mockraft.brokers.config import endpoint_of
 from mockraft.server.admin.recorder import LeftOut, RecordedStubs, RecordingView, StubChoice
 from mockraft.server.journal import Exchange as Entry
 from mockraft.spark_replay.endpoints import Endpoint
@@ -18,6 +17,7 @@ from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import api_keys
+from mockraft.wire.connection import endpoint_of
 
 RECORDINGS_MAX = 4
 UPSTREAMS_MAX = 16

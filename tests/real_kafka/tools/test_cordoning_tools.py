@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller
-from mockraft.brokers.config import endpoint_of
 from mockraft.kafka.child_process import KafkaProcessError, wait_until
 from mockraft.kafka.tools import KafkaTool
 from mockraft.wire.client import connect
+from mockraft.wire.connection import endpoint_of
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 
 pytestmark = pytest.mark.real_kafka
