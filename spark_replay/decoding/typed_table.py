@@ -74,20 +74,9 @@ def decode_typed_batches(
     The rows of a batch are in the order of their direction and size.
     """
     schema, api_key = typed_schema(api), _api_key(api)
-    joined = _joined(_by_kind(batch, api_key) for batch in batches)
+    joined = _joined(_of_api(batch, api_key) for batch in batches)
     parts = (part for batch in joined for part in cut(batch))
     yield from at_least_one((_decoded(part, schema, show_secrets) for part in parts), schema)
-
-
-def _by_kind(frames: pa.RecordBatch, api_key: int) -> pa.RecordBatch:
-    """Return the frames of one API by direction and size: those of a shape are then decoded where they are.
-
-    Columns of requests, then of responses, also take less time to join and to write.
-    """
-    rows = np.flatnonzero(as_numpy(pc.fill_null(pc.equal(frames.column("api_key"), api_key), False)))
-    is_response = as_numpy(pc.fill_null(frames.column("is_response"), False))[rows]
-    size = as_numpy(pc.fill_null(frames.column("size"), 0))[rows]
-    return frames.take(as_arrow(rows[np.lexsort((size, is_response))], pa.int64()))
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,10 +87,22 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting.append(batch)
         size += batch.nbytes
         if size >= BATCH_BYTES_MAX:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            yield from _by_kind(waiting)
             waiting, size = [], 0
     if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+        yield from _by_kind(waiting)
+
+
+def _by_kind(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Join batches, and put frames of a direction and size after each other: they are decoded where they are.
+
+    Columns of requests, then of responses, also take less time to join and to write.
+    """
+    frames = pa.Table.from_batches(batches).combine_chunks()
+    is_response, size = (frames[name].combine_chunks() for name in ("is_response", "size"))
+    order = np.lexsort((as_numpy(pc.fill_null(size, 0)), as_numpy(pc.fill_null(is_response, False))))
+    joined: list[pa.RecordBatch] = frames.take(as_arrow(order, pa.int64())).to_batches()
+    return joined
 
 
 def _parts(verdicts: VerdictColumns, is_wanted: npt.NDArray[np.bool_]) -> list[tuple[Rows, pa.Array]]:

@@ -34,6 +34,8 @@ SETTINGS = {
     # columns of bodies are some megabytes: to get pages anew for each takes as long as filling them
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    # so do Arrow's, if they are used again within a second
+    "spark.executorEnv.MIMALLOC_PURGE_DELAY": "1000",
 }
 """Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 

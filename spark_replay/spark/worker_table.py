@@ -33,6 +33,9 @@ ROW_GROUP_BYTES = 16 << 20
 GROUPS_MAX = 64
 """Row groups of one task when reading back: about a gigabyte."""
 
+READ_ROWS = 1 << 13
+"""Rows of a batch when reading back."""
+
 _COUNTED = frozenset(("frame_no", "request_frame_no", "response_frame_no", "correlation_id", "packet_first"))
 _COUNTED |= {"packet_last", "latency_ns", "ts_first_ns", "ts_last_ns", "request_ts_ns", "response_ts_ns", "body"}
 """Columns with a value of its own in almost every row."""
@@ -176,9 +179,7 @@ def _stored_groups(groups: list[tuple[str, int]], schema: pa.Schema, batches: Ba
                 pre_buffer=where.is_remote,
                 read_dictionary=encoded,
             ) as file:
-                yield from file.iter_batches(
-                    ROW_GROUP_ROWS, row_groups=[group], columns=schema.names, use_threads=False
-                )
+                yield from file.iter_batches(READ_ROWS, row_groups=[group], columns=schema.names, use_threads=False)
 
 
 def _cast(schema: pa.Schema, batches: Batches) -> Batches:
