@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mockraft.brokers.image.topics import NO_LEADER
 from mockraft.brokers.partitions.followers import Follower
 from mockraft.wire import error_codes
 
 NO_EPOCH = -1
-NO_LEADER = -1
 
 GIVES_UP = frozenset(
     {

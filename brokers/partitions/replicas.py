@@ -16,20 +16,14 @@ from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.image.topics import NO_LEADER
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.dormant import Dormant, Neighbours
 from mockraft.brokers.partitions.fetcher import LeaderFetcher, fetch_version
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.isr_changes import RETRY_MS, Answered, IsrChanges
-from mockraft.brokers.partitions.partition import (
-    NO_LEADER,
-    Assignment,
-    CommittedIsr,
-    IsrChange,
-    Partition,
-    Registered,
-)
+from mockraft.brokers.partitions.partition import Assignment, CommittedIsr, IsrChange, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for

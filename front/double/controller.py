@@ -61,9 +61,8 @@ def configured(
             raise ValueError("a controller begins with a state or as a twin: give state or twin_of")
         options = {**twin_options(twin_of, twin_at, has_brokers=has_brokers), **options}
         state = options.pop("state")
-    if options.get("as_version") is not None:
-        options["release"] = options["as_version"]
-    options.pop("as_version", None)
+    if (as_version := options.pop("as_version", None)) is not None:
+        options["release"] = as_version
     if "release" in options:
         options["release"] = release(options["release"]).name
         options.setdefault("metadata_version", 0)
