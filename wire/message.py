@@ -57,7 +57,7 @@ if TYPE_CHECKING:
             """Return the version of the header before a response, 0 for every ApiVersions. Raises WireError."""
 
 
-TABLE_FORMAT = 2
+TABLE_FORMAT = 3
 """The format of the tables `_FIELDS` in generated modules, and of what `mockraft.server` takes from the accelerator.
 
 An accelerator for another one is not used.

@@ -28,7 +28,7 @@ from mockraft_speed.plans import Planner, Row
 
 __version__ = "0.2.0"
 
-TABLE_FORMAT = 2
+TABLE_FORMAT = 3
 """The format of the generated modules' tables that this version reads, and of what the server uses."""
 
 

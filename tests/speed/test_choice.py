@@ -10,7 +10,7 @@ import pytest
 from mockraft.commands.exit_codes import ExitCode
 
 PROGRAM = "from mockraft.wire import codec_path; print(codec_path.path)"
-FITS = "TABLE_FORMAT = 2\n__version__ = '9'\ndef accelerate(structs, namespace): pass\n"
+FITS = "TABLE_FORMAT = 3\n__version__ = '9'\ndef accelerate(structs, namespace): pass\n"
 MISSING = "import mockraft_speed_is_missing\n"
 BROKEN = "raise ImportError('undefined symbol: PyLong')\n"
 HIDE = """
@@ -21,7 +21,7 @@ class Hidden:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hidden())
 """
-OTHER = "TABLE_FORMAT = 3\n__version__ = '9'\n"
+OTHER = "TABLE_FORMAT = 4\n__version__ = '9'\n"
 
 
 def run(folder: Path, package: str | None, codec: str | None) -> subprocess.CompletedProcess[str]:
