@@ -76,8 +76,8 @@ class Connection:
 
     def sender_of(self, body: Message) -> int:
         """Return the id of the broker that sent a request (for UnregisterBroker: that it names), else -1."""
-        said = sender(body)
-        return said if said >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)
+        named = sender(body)
+        return named if named >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)
 
     def context(
         self, request: Request, listener: str, apis: Mapping[int, AnyApi], now_ms: int, received_us: int | None = None

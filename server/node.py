@@ -293,7 +293,7 @@ class Node:
         verdict = exchange.receive(frame, now_ms)
         if verdict.passes:
             return False
-        said: list[Effect] = []
+        answers: list[Effect] = []
         if verdict.answer is not None:
             api, request, body, response = verdict.answer
             ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
@@ -301,18 +301,18 @@ class Node:
             if self._stubs.is_armed and verdict.failure is None:
                 scripted = self._scripts.consider(connection, api, body, ctx, lambda: response)
             result = response if scripted is None else scripted.begin(now_ms)
-            self._deliver(connection, api, request, body, ctx, result, scripted, now_ms, said)
+            self._deliver(connection, api, request, body, ctx, result, scripted, now_ms, answers)
         elif verdict.token is not None:
-            said.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
+            answers.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
         if verdict.failure is None:
-            effects += said
+            effects += answers
             if verdict.is_complete and connection.connection_id in self._connections:
                 self._unauthenticated.admit(connection, exchange)
         elif verdict.expired:
             self._close(connection, "session", verdict.failure, now_ms, effects)
         else:
             self._forget(connection, verdict.failure, "authentication", now_ms, refused=verdict.refused)
-            effects += self._unauthenticated.refuse(connection.connection_id, said, verdict.failure, now_ms)
+            effects += self._unauthenticated.refuse(connection.connection_id, answers, verdict.failure, now_ms)
         return True
 
     def _deliver(

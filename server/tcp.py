@@ -184,7 +184,7 @@ class TcpListener:
     @property
     def has_short_way(self) -> bool:
         """True if requests that repeat may be answered at once now."""
-        return not (self._is_performing or self.faults.heeds_requests)
+        return not (self._is_performing or self.faults.depends_on_requests)
 
     def step(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
         """Pass bytes that do not go the short way to the node, and carry out its effects."""
@@ -240,8 +240,8 @@ class TcpListener:
 
     def _perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         connections = self._connections
-        if self.faults.heeds_requests:
-            self._links.look_at_speakers(effects, now_ms)
+        if self.faults.depends_on_requests:
+            self._links.match_answered(effects, now_ms)
         for effect in effects:
             connection = connections.get(effect.connection_id)
             if connection is None:

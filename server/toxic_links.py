@@ -17,7 +17,7 @@ from mockraft.server.effects import Effect
 from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.fault import Fault, Speaker
+    from mockraft.server.stubs.faults.fault import ClientEnd, Fault
     from mockraft.server.stubs.faults.pipe import Pipe
     from mockraft.server.stubs.faults.registry import Faults
     from mockraft.server.stubs.faults.toxics import End, Toxic
@@ -58,7 +58,7 @@ class ToxicLinks:
             self.look(connection, now_ms)
         self._listener.perform((), now_ms)
 
-    def look_at_speakers(self, effects: Iterable[Effect], now_ms: int) -> None:
+    def match_answered(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Match connections that are about to be answered: their client may be known now."""
         for connection_id in {effect.connection_id for effect in effects}:
             connection = self._listener.connection(connection_id)
@@ -67,21 +67,21 @@ class ToxicLinks:
 
     def look(self, connection: TcpConnection, now_ms: int) -> None:
         """Apply exactly the faults that match a connection."""
-        speaker = self._speaker(connection)
-        faults = [fault for fault in self._faults.toxics if fault.meets(speaker)]
+        client = self._client_end(connection)
+        faults = [fault for fault in self._faults.toxics if fault.meets(client)]
         link = connection.transport
         if isinstance(link, ToxicLink):
-            link.apply(faults, speaker, now_ms)
+            link.apply(faults, client, now_ms)
         elif faults and not link.is_closing():
-            ToxicLink(self._listener, connection).apply(faults, speaker, now_ms)
+            ToxicLink(self._listener, connection).apply(faults, client, now_ms)
 
-    def _speaker(self, connection: TcpConnection) -> Speaker:
-        from mockraft.server.stubs.faults.fault import Speaker
+    def _client_end(self, connection: TcpConnection) -> ClientEnd:
+        from mockraft.server.stubs.faults.fault import ClientEnd
 
         config = self._listener.node.config
         client_id, broker_id = self._listener.node.client_of(connection.connection_id)
         listener, node = config.controller_listener_name, config.node_id
-        return Speaker(client_id, broker_id, connection.connection_id, listener, node, connection.address)
+        return ClientEnd(client_id, broker_id, connection.connection_id, listener, node, connection.address)
 
 
 class ToxicLink(asyncio.Transport, asyncio.Protocol):
@@ -112,7 +112,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
         """True if written bytes, or the end, are still on their way to the socket."""
         return self._down.holds and not self._socket.is_closing()
 
-    def apply(self, faults: list[Fault], speaker: Speaker, now_ms: int) -> None:
+    def apply(self, faults: list[Fault], client: ClientEnd, now_ms: int) -> None:
         """Apply these faults; toxics that are already active keep their state."""
         before, self._toxics = self._toxics, {}
         is_whole = True
@@ -121,7 +121,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
             for fault in faults:
                 if fault.works_on(direction) and fault.kind.toxic is not None:
                     key = (fault.id, direction)
-                    toxic = before.get(key) or fault.kind.toxic(fault, fault.rng(speaker, direction), now_ms)
+                    toxic = before.get(key) or fault.kind.toxic(fault, fault.rng(client, direction), now_ms)
                     self._toxics[key] = toxic
                     toxics.append(toxic)
             is_whole &= pipe.apply(toxics)

@@ -26,13 +26,13 @@ from mockraft.brokers.coordinators.state_records import (
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.core import Core
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
+from mockraft.wire.record_batch import BatchHeader
 
 GROUPS_MAX = 1_000
 INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"

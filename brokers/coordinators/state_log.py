@@ -19,13 +19,14 @@ from typing import Final, Protocol
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.state_records import Record, encode
 from mockraft.brokers.core import Core
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader, read_headers
+from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import hash_code
+from mockraft.wire.record_batch import BatchHeader
 
 LOADED_BYTES: Final = 1 << 20
 """Loaded in one step; a broker does other work between two."""

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.transaction import Producer, Transaction, TransactionState
-from mockraft.brokers.log_dirs.batch_headers import TRANSACTIONAL, BatchHeader
 from mockraft.brokers.log_dirs.transaction_markers import with_producer
 from mockraft.wire import primitives, record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import TRANSACTIONAL, BatchHeader
 
 Record = tuple[bytes, bytes | None]
 """Key and value; no value is a tombstone."""

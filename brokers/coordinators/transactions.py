@@ -33,11 +33,11 @@ from mockraft.brokers.coordinators.transaction import (
 )
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.core import Core
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
+from mockraft.wire.record_batch import BatchHeader
 
 MAX_TIMEOUT_MS: Final = ("transaction.max.timeout.ms", 900_000)
 ABORT_INTERVAL_MS: Final = ("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000)

@@ -13,9 +13,7 @@ from crc32c import crc32c
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
-from mockraft.wire.record_batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC
-from mockraft.wire.record_batch import TRANSACTIONAL as TRANSACTIONAL
-from mockraft.wire.record_batch import BatchHeader as BatchHeader
+from mockraft.wire.record_batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL, BatchHeader
 
 RECORD_BYTES_MIN = 6
 """Attributes, two deltas, and the lengths of no key, no value and no headers."""

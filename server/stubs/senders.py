@@ -23,8 +23,8 @@ def names_sender(request: Message) -> bool:
 
 def first_sender(client_id: str | None, request: Message) -> int:
     """Return the id of the broker that the first request of a connection comes from, -1 if it is unknown."""
-    said = sender(request) if names_sender(request) else -1
-    return said if said >= 0 else sender_by_client_id(client_id)
+    named = sender(request) if names_sender(request) else -1
+    return named if named >= 0 else sender_by_client_id(client_id)
 
 
 def sender_by_client_id(client_id: str | None) -> int:

@@ -42,7 +42,7 @@ static Slot slots[] = {
     {"EpollTransport", "events"}, {"EpollTransport", "protocol"},
 };
 
-static PyObject *is_performing_name, *heeds_name, *node_name, *repeats_name, *answer_name, *step_name, *end_turn_name;
+static PyObject *is_performing_name, *depends_name, *node_name, *repeats_name, *answer_name, *step_name, *end_turn_name;
 static PyObject *check_unread_name, *ready_name, *write_name, *received_end_name, *broke_name, *crash_name;
 
 static bool is_done(PyObject *result)
@@ -55,7 +55,7 @@ static bool is_done(PyObject *result)
 static bool begin_short_way(Receiver *self)
 {
     int is_busy = is_true(self->listener, is_performing_name);
-    if (is_busy == 0) is_busy = is_true(self->faults, heeds_name);
+    if (is_busy == 0) is_busy = is_true(self->faults, depends_name);
     self->is_looked_for = is_busy >= 0;
     if (is_busy) return is_busy > 0;
     PyObject *node = PyObject_GetAttr(self->listener, node_name);
@@ -341,7 +341,7 @@ static PyType_Spec receiver_spec = {"mockraft_speed._repeats.Receiver", sizeof(R
 static bool prepare_names(void)
 {
     return (is_performing_name = PyUnicode_InternFromString("_is_performing")) &&
-           (heeds_name = PyUnicode_InternFromString("heeds_requests")) &&
+           (depends_name = PyUnicode_InternFromString("depends_on_requests")) &&
            (node_name = PyUnicode_InternFromString("node")) &&
            (repeats_name = PyUnicode_InternFromString("repeats")) &&
            (answer_name = PyUnicode_InternFromString("answer")) &&

@@ -240,7 +240,7 @@ async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, 
         fault = world.faults.add("corrupt", every_nth=9, seed=seed)
         fault_chance = fault.rng
         # Two runs of one world: the connection has another number, the run's draws are those of number 1.
-        fault.rng = lambda speaker, what: fault_chance(speaker._replace(connection=1), what)  # type: ignore[method-assign]
+        fault.rng = lambda client, what: fault_chance(client._replace(connection=1), what)  # type: ignore[method-assign]
         client = await world.asking()
         data = await world.read(client, len(plain))
         world.faults.remove(fault.id)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mockraft.wire.json_form import Json, Tree
 
 
-class Speaker(NamedTuple):
+class ClientEnd(NamedTuple):
     """The client end of a connection; `client_id` (or None) and `broker_id` (or -1) come from its requests."""
 
     client_id: str | None
@@ -62,13 +62,13 @@ class ConnectionMatch:
         return match
 
     @property
-    def heeds_requests(self) -> bool:
+    def depends_on_requests(self) -> bool:
         """True if the match depends on what a client has sent."""
         return bool(self.client_id or self.broker_id)
 
-    def meets(self, speaker: Speaker) -> bool:
+    def meets(self, client: ClientEnd) -> bool:
         """Return True if the connection matches."""
-        wanted = ((getattr(self, scope), getattr(speaker, scope)) for scope in Speaker._fields)
+        wanted = ((getattr(self, scope), getattr(client, scope)) for scope in ClientEnd._fields)
         return all(not values or actual in values for values, actual in wanted)
 
     def to_json(self) -> Tree:
@@ -111,15 +111,15 @@ class Fault:
         """Return True if the toxic works on this direction; one that ends a connection works on that to the client."""
         return self.params.get("direction", "downstream") in (direction, "both")
 
-    def meets(self, speaker: Speaker) -> bool:
+    def meets(self, client: ClientEnd) -> bool:
         """Return True if it affects this connection; toxicity is drawn once for each, the same in every run."""
-        if not self.match.meets(speaker):
+        if not self.match.meets(client):
             return False
-        return self.toxicity_now >= 1 or self.rng(speaker, "toxicity").random() < self.toxicity_now
+        return self.toxicity_now >= 1 or self.rng(client, "toxicity").random() < self.toxicity_now
 
-    def rng(self, speaker: Speaker, what: str) -> ToxicRandom:
+    def rng(self, client: ClientEnd, what: str) -> ToxicRandom:
         """Return this fault's random draws for one purpose on one connection."""
-        return ToxicRandom(f"{self.seed}/{self.kind.name}/{speaker.node}/{speaker.connection}/{what}")
+        return ToxicRandom(f"{self.seed}/{self.kind.name}/{client.node}/{client.connection}/{what}")
 
     def ramped(self, share: float) -> None:
         """Scale the fault from 0 to 1: its parameters that can grow, else its toxicity."""

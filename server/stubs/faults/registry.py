@@ -34,13 +34,13 @@ class Wire(Protocol):
 class Faults:
     """Faults by id, in the order in which they were added, and the plan that switches some of them.
 
-    `toxics` are the toxics that are on, `heeds_requests` is True if one of them depends on a client's requests, and
-    `next_ms` is when `tick` has to be called.
+    `toxics` are the toxics that are on, `depends_on_requests` is True if one of them depends on a client's requests,
+    and `next_ms` is when `tick` has to be called.
     """
 
     def __init__(self) -> None:
         self.toxics: tuple[Fault, ...] = ()
-        self.heeds_requests = False
+        self.depends_on_requests = False
         self.next_ms = NEVER_MS
         self.double: FaultTarget | None = None
         self._faults: dict[str, Fault] = {}
@@ -310,7 +310,7 @@ class Faults:
 
     def _changed(self) -> None:
         self.toxics = tuple(fault for fault in self._faults.values() if fault.enabled and fault.kind.toxic is not None)
-        self.heeds_requests = any(fault.match.heeds_requests for fault in self.toxics)
+        self.depends_on_requests = any(fault.match.depends_on_requests for fault in self.toxics)
         for wire in list(self._wires):
             wire.faults_changed()
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mockraft.server.stubs.faults.fault import Fault, Speaker
+from mockraft.server.stubs.faults.fault import ClientEnd, Fault
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.faults.toxics import End, Toxic
 from mockraft.serving.parked import NEVER_MS
 
-SPEAKER = Speaker("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
+CLIENT = ClientEnd("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
 
 
 def fault(kind: str, **params: Any) -> Fault:
@@ -24,7 +24,7 @@ def fault(kind: str, **params: Any) -> Fault:
 
 def toxic(of: Fault, now_ms: int = 0) -> Toxic:
     assert of.kind.toxic is not None
-    return of.kind.toxic(of, of.rng(SPEAKER, "downstream"), now_ms)
+    return of.kind.toxic(of, of.rng(CLIENT, "downstream"), now_ms)
 
 
 def pipe(*faults: Fault) -> Pipe:
@@ -243,6 +243,6 @@ def test_a_ramp_moves_toxics_that_are_at_work() -> None:
 def test_draws_differ_between_connections_and_not_between_runs(change: Callable[[Fault], None]) -> None:
     of = fault("corrupt", probability=0.5, seed=4)
     change(of)
-    other = SPEAKER._replace(connection=8)
-    first, again, elsewhere = (of.rng(who, "downstream").random() for who in (SPEAKER, SPEAKER, other))
+    other = CLIENT._replace(connection=8)
+    first, again, elsewhere = (of.rng(who, "downstream").random() for who in (CLIENT, CLIENT, other))
     assert first == again != elsewhere

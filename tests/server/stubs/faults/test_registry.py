@@ -136,10 +136,10 @@ def test_sockets_look_again_whenever_toxics_change(faults: Faults) -> None:
     before = wire.looks
     fault = faults.add("latency", broker_id=1)
     assert faults.toxics == (fault,)
-    assert faults.heeds_requests
+    assert faults.depends_on_requests
     faults.enable(fault.id, False)
     assert not faults.toxics
-    assert not faults.heeds_requests
+    assert not faults.depends_on_requests
     faults.enable(fault.id)
     faults.remove(fault.id)
     assert wire.looks == before + 4
