@@ -7,7 +7,7 @@ from mockraft.conformance import baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.releases import SUPPORTED, release
 
-SESSION_TIMEOUT_MS = 3000  # some cases wait until a broker is fenced
+SESSION_TIMEOUT_MS = 6000  # some cases wait until a broker is fenced
 
 pytestmark = pytest.mark.one_python
 

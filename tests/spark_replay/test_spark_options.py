@@ -175,7 +175,7 @@ def test_missing_measurements_are_named_without_figure(spark_results: Any) -> No
 def test_help_names_commands_and_durations() -> None:
     command = [sys.executable, "-B", str(BENCHMARKS / "spark.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "about six minutes on a quiet machine" in done.stdout
+    assert "about eight minutes on a quiet machine" in done.stdout
     assert "--minutes" in done.stdout
 
 

@@ -320,14 +320,15 @@ async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long:
         """Notes, for each request, which clients have something to read."""
 
         def now_us(self) -> int:
-            readable.append(select.select(sockets, [], [], 0)[0])
+            readable.append(clients.poll(0))
             return super().now_us()
 
-    sockets: list[socket.socket] = []
-    readable: list[list[socket.socket]] = []
+    clients, readable = select.poll(), list[list[tuple[int, int]]]()
     async with Controller(clock=WatchingClock()) as controller:
         log = controller.running.controller.log
-        sockets += [await connected(controller.port) for _ in range(2)]
+        sockets = [await connected(controller.port) for _ in range(2)]
+        for client_socket in sockets:
+            clients.register(client_socket, select.POLLIN)
         registration = registration_request(controller.cluster_id, 1, rack="r" * LONG_RESPONSE_BYTES)
         sockets[0].send(write_request(registration, 4, 0, "test"))
         await frames_until(sockets[0], 1)
