@@ -32,7 +32,7 @@ from pathlib import Path
 from capture_generator import PORT, Generated, generate
 from frame_jobs import shuffle_bytes
 from result import argument_parser, show
-from spark_results import FRAMES, JSON_BODIES, NO_BODIES, TURNS, TYPED, Pair, Results, result
+from spark_results import FRAMES, JSON_BODIES, NO_BODIES, SCALED, TURNS, TYPED, Pair, Results, result
 from watched_processes import JOBS, SparkSession, Taken, TooLateError, compiled_modules, run
 
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport")
@@ -74,6 +74,7 @@ class Benchmark:
         parts: list[tuple[str, Callable[[], None]]] = [
             ("tshark, core and Spark in turns", self.pairs),
             ("decoding", self.decoding),
+            ("one core and two", self.scaling),
             ("one hot connection", self.hot_connection),
             ("replay of sessions", self.replay),
             *((f"{size:,} packets", partial(self.size, size)) for size in self.options.sizes),
@@ -135,6 +136,16 @@ class Benchmark:
                     self.results.add_cpu(name, before, session.cpu_seconds())
             for name, taken in seconds.items() if number else ():
                 self.results.decoded.setdefault(name, []).append(frames / statistics.median(taken))
+
+    def scaling(self) -> None:
+        """Run Spark on two cores and on one in turns, on a larger capture."""
+        path = self.capture(SCALED * self.options.packets)
+        for cpus in (BOTH, ONE):
+            self.frames(path, cpus, "warm-up")
+        for _ in range(self.options.rounds):
+            two_cores_s, one_core_s = (self.frames(path, cpus) for cpus in (BOTH, ONE))
+            self.results.scaling.append((two_cores_s, one_core_s))
+        path.unlink()
 
     def hot_connection(self) -> None:
         """Compare the same number of packets on one connection and on many."""

@@ -16,7 +16,8 @@
 enum { SENT_TOGETHER = 32, LONG_RESPONSE_BYTES = 1024 }; /* see `mockraft.server.repeats` */
 
 typedef struct {
-    PyObject *transport, *connection, *response;
+    PyObject *transport, *connection;
+    Response response;
     int fd;
 } Answer;
 
@@ -93,15 +94,18 @@ static bool broke(Receiver *self, PyObject *transport, int number)
 }
 
 /* Send a response, and leave to the transport what the socket does not take; false with an exception set. */
-static bool send_response(Receiver *self, PyObject *transport, PyObject *connection, int fd, PyObject *response)
+static bool send_response(Receiver *self, PyObject *transport, PyObject *connection, int fd, Response *response)
 {
-    Py_ssize_t size = PyBytes_GET_SIZE(response);
-    ssize_t sent = send(fd, PyBytes_AS_STRING(response), size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    struct iovec parts[] = {{response->head, RESPONSE_HEAD},
+                            {PyBytes_AS_STRING(response->tail), PyBytes_GET_SIZE(response->tail)}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    Py_ssize_t size = RESPONSE_HEAD + PyBytes_GET_SIZE(response->tail);
+    ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent == size) return true;
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return broke(self, transport, errno);
     if (sent < 0) sent = 0;
     if (!end_short_way(self)) return false;
-    PyObject *rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(response) + sent, size - sent);
+    PyObject *rest = response_from(response, sent);
     PyObject *done = rest ? PyObject_CallMethodOneArg(transport, write_name, rest) : NULL;
     Py_XDECREF(rest);
     if (done != NULL && *slot_of(connection, &slots[WRITING_PAUSED]) == Py_True)
@@ -131,11 +135,11 @@ static bool send_answers(Receiver *self)
     for (int i = 0; i < self->answer_count; i++) {
         Answer *answer = &self->answers[i];
         if (is_sent)
-            is_sent = send_response(self, answer->transport, answer->connection, answer->fd, answer->response) ||
+            is_sent = send_response(self, answer->transport, answer->connection, answer->fd, &answer->response) ||
                       crash(self, answer->transport);
         Py_DECREF(answer->transport);
         Py_DECREF(answer->connection);
-        Py_DECREF(answer->response);
+        Py_DECREF(answer->response.tail);
     }
     self->answer_count = 0;
     return is_sent;
@@ -171,13 +175,14 @@ static bool receive(Receiver *self, PyObject *transport, PyObject *connection, i
     long long now_us = now_by(self->now_us);
     if (now_us == -1 && PyErr_Occurred()) return false;
     if (!self->is_looked_for && !begin_short_way(self)) return false;
-    PyObject *response = NULL, *connection_id = *slot_of(connection, &slots[CONNECTION_ID]);
+    Response response = {NULL};
+    PyObject *connection_id = *slot_of(connection, &slots[CONNECTION_ID]);
     if (self->short_way != NULL)
         response = short_way_answer(self->short_way, connection_id, self->buffer, size, now_us);
-    if (response == NULL) return !PyErr_Occurred() && step(self, connection, size, now_us);
+    if (response.tail == NULL) return !PyErr_Occurred() && step(self, connection, size, now_us);
     self->answers[self->answer_count++] = (Answer){Py_NewRef(transport), Py_NewRef(connection), response, fd};
     return (short_way_lasts(self->short_way) || end_short_way(self)) &&
-           ((self->answer_count < SENT_TOGETHER && PyBytes_GET_SIZE(response) < LONG_RESPONSE_BYTES) ||
+           ((self->answer_count < SENT_TOGETHER && PyBytes_GET_SIZE(response.tail) < LONG_RESPONSE_BYTES) ||
             send_answers(self));
 }
 

@@ -101,10 +101,21 @@ bool short_way_end(PyObject *short_way);
 /* Return whether the turn goes on after an answer: listeners to the journal may have changed anything. */
 bool short_way_lasts(PyObject *short_way);
 
-/* Return the response to a request that repeats; NULL for the long way, or with an exception set. `short_way` is a
+enum { RESPONSE_HEAD = 8 };
+
+/* A response: its length and correlation id, and the rest, which is the remembered one's; NULL for no response. */
+typedef struct {
+    PyObject *tail;
+    char head[RESPONSE_HEAD];
+} Response;
+
+/* Return the response to a request that repeats; none for the long way, or with an exception set. `short_way` is a
    ShortWay, in a turn. */
-PyObject *short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
-                           long long now_us);
+Response short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
+                          long long now_us);
+
+/* Return the bytes of a response from one on; NULL with an exception set. */
+PyObject *response_from(const Response *response, Py_ssize_t begin);
 
 /* Make a type and add it to a module; NULL with an exception set. */
 PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);

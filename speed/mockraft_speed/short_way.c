@@ -90,39 +90,35 @@ static int may_answer(ShortWay *self, PyObject *connection, PyObject *repeat)
     return PyErr_Occurred() ? -1 : api == get(repeat, REPEAT_API);
 }
 
-static PyObject *response_to(PyObject *repeat, const char *data)
+static Response response_to(PyObject *repeat, const char *data)
 {
-    PyObject *tail = get(repeat, REPEAT_RESPONSE_TAIL);
-    PyObject *response = PyBytes_FromStringAndSize(NULL, 8 + PyBytes_GET_SIZE(tail));
-    if (response == NULL) return NULL;
-    char *bytes = PyBytes_AS_STRING(response);
-    memcpy(bytes, PyBytes_AS_STRING(get(repeat, REPEAT_RESPONSE_HEAD)), 4);
-    memcpy(bytes + 4, data + CORRELATION_ID, 4);
-    memcpy(bytes + 8, PyBytes_AS_STRING(tail), PyBytes_GET_SIZE(tail));
+    Response response = {.tail = Py_NewRef(get(repeat, REPEAT_RESPONSE_TAIL))};
+    memcpy(response.head, PyBytes_AS_STRING(get(repeat, REPEAT_RESPONSE_HEAD)), 4);
+    memcpy(response.head + 4, data + CORRELATION_ID, 4);
     return response;
 }
 
-/* Return the response to a request that repeats; NULL without an exception for the long way. */
-static PyObject *answer(ShortWay *self, PyObject *connection, PyObject *rule, PyObject *repeat, const char *data,
-                        Py_ssize_t size, long long offset, long long now_us)
+/* Return the response to a request that repeats; none without an exception for the long way. */
+static Response answer(ShortWay *self, PyObject *connection, PyObject *rule, PyObject *repeat, const char *data,
+                       Py_ssize_t size, long long offset, long long now_us)
 {
     int may = may_answer(self, connection, repeat);
     if (may > 0) may = rules_proceed(&self->rules, &self->journal, rule, repeat, (uint8_t)data[API_KEY], offset, now_us);
-    if (may <= 0) return NULL;
+    if (may <= 0) return (Response){NULL};
     long broker_id = PyLong_AsLong(get(connection, CONNECTION_BROKER_ID));
-    if (broker_id == -1 && PyErr_Occurred()) return NULL;
+    if (broker_id == -1 && PyErr_Occurred()) return (Response){NULL};
     if (broker_id < 0) {
         PyObject *sender = get(repeat, REPEAT_SENDER);
         Py_SETREF(*slot(connection, CONNECTION_CLIENT_ID), Py_NewRef(PyTuple_GET_ITEM(sender, 0)));
         Py_SETREF(*slot(connection, CONNECTION_BROKER_ID), Py_NewRef(PyTuple_GET_ITEM(sender, 1)));
     }
-    PyObject *response = response_to(repeat, data);
-    Record *record = response ? record_new(repeat, connection, data, offset, now_us) : NULL;
+    Response response = response_to(repeat, data);
+    Record *record = record_new(repeat, connection, data, offset, now_us);
     bool is_written = record != NULL && measure(self, record) &&
                       journal_write(&self->journal, record, PyTuple_GET_ITEM(get(repeat, REPEAT_HEADER), 0),
-                                    size - 4 + PyBytes_GET_SIZE(response) + entry_overhead);
+                                    size - 4 + RESPONSE_HEAD + PyBytes_GET_SIZE(response.tail) + entry_overhead);
     Py_XDECREF(record);
-    if (!is_written) Py_CLEAR(response);
+    if (!is_written) Py_CLEAR(response.tail);
     return response;
 }
 
@@ -141,22 +137,23 @@ bool short_way_lasts(PyObject *short_way) { return !((ShortWay *)short_way)->jou
 
 bool short_way_end(PyObject *short_way) { return journal_end(&((ShortWay *)short_way)->journal); }
 
-PyObject *short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
-                           long long now_us)
+Response short_way_answer(PyObject *short_way, PyObject *connection_id, const char *bytes, Py_ssize_t size,
+                          long long now_us)
 {
     ShortWay *self = (ShortWay *)short_way;
-    if (size <= CLIENT_ID_SIZE) return NULL;
+    const Response none = {NULL};
+    if (size <= CLIENT_ID_SIZE) return none;
     PyObject *key = PyBytes_FromStringAndSize(bytes + API_KEY, 1);
     PyObject *remembered = key ? PyDict_GetItemWithError(self->remembered, key) : NULL;
     Py_XDECREF(key);
-    if (remembered == NULL) return NULL;
+    if (remembered == NULL) return none;
     PyObject *rule = get(remembered, REMEMBERED_RULE);
     long long offset = 0;
     Py_ssize_t end = size;
     const char *tail = bytes + size;
     if (PyTuple_GET_ITEM(rule, RULE_IGNORES_OFFSET) == Py_True) {
         end = BEFORE_OFFSET + (uint8_t)bytes[CLIENT_ID_SIZE];
-        if (size < end + OFFSET_BYTES) return NULL;
+        if (size < end + OFFSET_BYTES) return none;
         uint64_t number;
         memcpy(&number, bytes + end, OFFSET_BYTES);
         offset = (long long)__builtin_bswap64(number);
@@ -167,17 +164,28 @@ PyObject *short_way_answer(PyObject *short_way, PyObject *connection_id, const c
     Py_XDECREF(key);
     if (repeat == NULL || !bytes_are(get(repeat, REPEAT_HEAD), bytes, 8) ||
         !bytes_are(get(repeat, REPEAT_TAIL), tail, bytes + size - tail))
-        return NULL;
+        return none;
     PyObject *connection = PyDict_GetItemWithError(self->connections, connection_id);
-    if (connection == NULL) return NULL;
+    if (connection == NULL) return none;
     Py_INCREF(rule); /* the state is compared by Python code, which may forget the request, or end the connection */
     Py_INCREF(repeat);
     Py_INCREF(connection);
-    PyObject *response = answer(self, connection, rule, repeat, bytes, size, offset, now_us);
+    Response response = answer(self, connection, rule, repeat, bytes, size, offset, now_us);
     Py_DECREF(rule);
     Py_DECREF(repeat);
     Py_DECREF(connection);
     return response;
+}
+
+PyObject *response_from(const Response *response, Py_ssize_t begin)
+{
+    Py_ssize_t in_head = begin < RESPONSE_HEAD ? begin : RESPONSE_HEAD, in_tail = begin - in_head;
+    Py_ssize_t head_size = RESPONSE_HEAD - in_head, tail_size = PyBytes_GET_SIZE(response->tail) - in_tail;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, head_size + tail_size);
+    if (bytes == NULL) return NULL;
+    memcpy(PyBytes_AS_STRING(bytes), response->head + in_head, head_size);
+    memcpy(PyBytes_AS_STRING(bytes) + head_size, PyBytes_AS_STRING(response->tail) + in_tail, tail_size);
+    return bytes;
 }
 
 /* short_way(connection_id, data, now_us) -> bytes | None */
@@ -190,11 +198,14 @@ static PyObject *short_way_call(PyObject *callable, PyObject *const *args, size_
     long long now_us = PyLong_AsLongLong(args[2]);
     if (now_us == -1 && PyErr_Occurred()) return NULL;
     PyObject *data = args[1];
-    PyObject *response = NULL;
+    Response response = {NULL};
     if (short_way_begin(callable))
         response = short_way_answer(callable, args[0], PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), now_us);
-    if (PyErr_Occurred() || !short_way_end(callable)) Py_CLEAR(response);
-    return response != NULL || PyErr_Occurred() ? response : Py_NewRef(Py_None);
+    if (PyErr_Occurred() || !short_way_end(callable)) Py_CLEAR(response.tail);
+    if (response.tail == NULL) return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *whole = response_from(&response, 0);
+    Py_DECREF(response.tail);
+    return whole;
 }
 
 static PyObject *short_way_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

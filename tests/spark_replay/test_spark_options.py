@@ -111,6 +111,7 @@ def measured(spark_results: Any) -> Any:
     results = spark_results.Results(2_000_000, 2, file_bytes=500_000_000, stream_bytes=350_000_000)
     tshark, core = taken(spark_results, 40.0, 38.0), taken(spark_results, 5.0, 2.0)
     results.pairs = [spark_results.Pair(tshark, core, 4.0, 7.0) for _ in range(2)]
+    results.scaling = [(8.0, 14.0)] * 2
     results.decoded = {
         "without bodies": [400_000.0, 600_000.0],
         "bodies as JSON": [320_000.0, 360_000.0],
@@ -142,6 +143,17 @@ def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_larges
     }
 
 
+@pytest.mark.parametrize(("json_per_s", "bound"), [(200_000.0, 0.5), (300_000.0, 0.5), (360_000.0, 0.6)])
+def test_typed_columns_take_half_of_the_time_that_json_may_take(
+    spark_results: Any, monkeypatch: pytest.MonkeyPatch, json_per_s: float, bound: float
+) -> None:
+    monkeypatch.setattr(codec_path, "path", "pure")
+    results = measured(spark_results)
+    results.decoded["bodies as JSON"] = [json_per_s] * 2
+    (gate,) = (gate for gate in spark_results.result(results).gates if gate.what.startswith("typed"))
+    assert gate.at_most == bound
+
+
 def test_c_codec_has_a_bound_of_its_own(spark_results: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec_path, "path", "speed")
     gates = {gate.what: gate.holds for gate in spark_results.result(measured(spark_results)).gates}
@@ -166,6 +178,7 @@ def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
 def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
     results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
     results.pairs = [spark_results.Pair(None, taken(spark_results, 5.0, 4.0), 4.0, 7.0)]
+    results.scaling = [(8.0, 14.0)]
     made = spark_results.result(results)
     assert made.summary[-1] == "Not measured: tshark (Debian package tshark)."
     assert [gate.what for gate in made.gates] == ["Spark, time on one core ÷ time on two"]

@@ -345,6 +345,25 @@ async def test_of_the_responses_of_a_turn_only_a_long_one_does_not_wait(is_long:
             client_socket.close()
 
 
+async def test_a_client_that_reads_late_gets_whole_responses_to_requests_that_repeat() -> None:
+    async with Controller() as controller:
+        log = controller.running.controller.log
+        with await connected(controller.port, receive_bytes=4_096) as client_socket:
+            for broker_id in range(6):
+                registration = registration_request(controller.cluster_id, broker_id, rack="r" * 32_000)
+                client_socket.send(write_request(registration, 4, broker_id, "test"))
+                await frames_until(client_socket, 1)
+            fetch = fetch_request(0, log.leader_epoch, max_wait_ms=0)
+            for number in range(100):
+                await send(client_socket, write_request(fetch, 17, number, "test"))
+                await asyncio.sleep(0.001)
+            assert controller.running.listener.connections()[0].unread_bytes
+            frames = await frames_until(client_socket, 100)
+            assert ids_of(frames) == list(range(100))
+            assert len({frame[4:] for frame in frames}) == 1
+            assert len(frames[0]) > 6 * 32_000
+
+
 async def test_requests_that_repeat_lose_their_connections_only_if_they_cannot_be_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
