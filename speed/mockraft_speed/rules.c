@@ -43,14 +43,13 @@ static bool ask(Rules *self, JournalWriter *journal, PyObject *rule, Unchanged *
     return is_equal >= 0;
 }
 
-/* Record a contact of a subject that has one; 0 if it has none, -1 with an exception set. */
-static int touch(PyObject *contacts, PyObject *subject, long long now_us)
+/* Record a contact of a subject, which has one while its rule's states are unchanged; false with an exception set. */
+static bool touch(PyObject *contacts, PyObject *subject, long long now_us)
 {
-    if (PyDict_GetItemWithError(contacts, subject) == NULL) return PyErr_Occurred() ? -1 : 0;
     PyObject *now_ms = PyLong_FromLongLong(now_us / 1000);
-    int is_set = now_ms != NULL && PyDict_SetItem(contacts, subject, now_ms) == 0;
+    bool is_set = now_ms != NULL && PyDict_SetItem(contacts, subject, now_ms) == 0;
     Py_XDECREF(now_ms);
-    return is_set ? 1 : -1;
+    return is_set;
 }
 
 /* Have the rule record the request; false with an exception set. */
@@ -102,10 +101,7 @@ int rules_proceed(Rules *self, JournalWriter *journal, PyObject *rule, PyObject 
     if (before == NULL) return -1;
     bool is_known = before->is_valid && before->offset == offset && before->version == unchanged->version;
     if (is_known && !has_record) return 1;
-    if (is_known && unchanged->contacts != NULL) {
-        int is_touched = touch(unchanged->contacts, subject, now_us);
-        if (is_touched) return is_touched;
-    }
+    if (is_known && unchanged->contacts != NULL) return touch(unchanged->contacts, subject, now_us) ? 1 : -1;
     PyObject *number = PyLong_FromLongLong(offset);
     int proceeds = number == NULL ? -1 : is_known ? 1 : is_same(self, journal, rule, repeat, number);
     before->version = unchanged->version;
