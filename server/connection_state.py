@@ -9,7 +9,6 @@ from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.apis.api import AnyApi, RequestContext, Result
-from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.journal import ClosedConnection
 from mockraft.server.stubs.senders import first_sender, sender, sender_by_client_id
 from mockraft.serving.api import ANONYMOUS
@@ -17,6 +16,7 @@ from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire.connection import FrameReader, Request
 
 if TYPE_CHECKING:
+    from mockraft.server.authentication.sasl_exchange import SaslExchange
     from mockraft.server.scripted import ScriptedRequest
     from mockraft.wire.message import Message
 

@@ -159,6 +159,10 @@ class PrincipalMapper:
             elif parsed[2] is not None:
                 self._rules.append(_Rule(_pattern(parsed[2]), parsed[4], parsed[6]))
 
+    def name_of_certificate(self, certificate: bytes) -> str:
+        """Return the user's name of a certificate in DER. LookupError if no rule matches, ValueError if unparsable."""
+        return self.name_of(subject_of(certificate))
+
     def name_of(self, distinguished_name: str) -> str:
         """Return the user's name. LookupError if no rule matches."""
         for rule in self._rules:

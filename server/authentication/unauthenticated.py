@@ -6,22 +6,23 @@ login failed waits for the answer (`connection.failed.authentication.delay.ms`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.apis.api import AnyApi
-from mockraft.server.authentication.credentials import Credentials
-from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.connection_state import FRAME_LIMIT, Connection
 from mockraft.server.controller.controller import Controller
-from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 from mockraft.server.effects import Close, Effect, PauseReading
 from mockraft.server.security_options import uses_sasl, uses_tls
 from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     import random
+
+    from mockraft.server.authentication.sasl_exchange import SaslExchange
+    from mockraft.server.distinguished_name import PrincipalMapper
 
 LOGIN_FRAME_LIMIT: Final = "sasl.server.max.receive.size, before login"
 UNAUTHENTICATED_SHARE: Final = 8
@@ -43,13 +44,20 @@ class UnauthenticatedConnections:
     """
 
     def __init__(self, controller: Controller, apis: Mapping[int, AnyApi], rng: random.Random | None) -> None:
-        self._config = controller.config
-        self._apis = apis
-        self._rng = rng
-        self._credentials = Credentials(controller)
-        self._principals = PrincipalMapper(self._config.ssl_principal_mapping_rules)
-        self._uses_sasl = uses_sasl(self._config.security_protocol)
-        self._requires_authentication = self._uses_sasl or uses_tls(self._config.security_protocol)
+        self._config = config = controller.config
+        self._new_exchange: Callable[[], SaslExchange] | None = None
+        self._principals: PrincipalMapper | None = None
+        # Imported by the protocols that need them, so that a PLAINTEXT listener starts faster.
+        if uses_sasl(config.security_protocol):
+            from mockraft.server.authentication.credentials import Credentials
+            from mockraft.server.authentication.sasl_exchange import SaslExchange
+
+            assert rng is not None, "a SASL listener needs rng"
+            self._new_exchange = partial(SaslExchange, config, apis, Credentials(controller), rng)
+        elif uses_tls(config.security_protocol):
+            from mockraft.server.distinguished_name import PrincipalMapper
+
+            self._principals = PrincipalMapper(config.ssl_principal_mapping_rules)
         self._login_deadlines_ms: dict[int, int] = {}
         self._refusals: dict[int, _Refusal] = {}
 
@@ -71,12 +79,11 @@ class UnauthenticatedConnections:
 
     def arrived(self, connection: Connection, now_ms: int) -> None:
         """Register an accepted connection: unauthenticated until `secured` or `admit`."""
-        if not self._requires_authentication:
+        if self._new_exchange is None and self._principals is None:
             return
         self._login_deadlines_ms[connection.connection_id] = now_ms + self._config.authentication_timeout_ms
-        if self._uses_sasl:
-            assert self._rng is not None, "a SASL listener needs rng"
-            connection.authentication = SaslExchange(self._config, self._apis, self._credentials, self._rng)
+        if self._new_exchange is not None:
+            connection.authentication = self._new_exchange()
             connection.reader.frame_bytes_max = self._config.sasl_server_max_receive_size
             connection.reader.limit_name = LOGIN_FRAME_LIMIT
 
@@ -84,9 +91,9 @@ class UnauthenticatedConnections:
         """Complete TLS with this certificate; without SASL that authenticates the client. Return the error, if any."""
         if connection.authentication is not None:
             return None
-        if certificate is not None:
+        if certificate is not None and self._principals is not None:
             try:
-                connection.principal = f"User:{self._principals.name_of(subject_of(certificate))}"
+                connection.principal = f"User:{self._principals.name_of_certificate(certificate)}"
             except (LookupError, ValueError) as unnamed:
                 return f"refused: {unnamed}"
         self.forget(connection.connection_id)
