@@ -96,26 +96,23 @@ class Benchmark:
             self.results.shuffle_bytes = shuffle_bytes(self.events, "paired") // max(TURNS * len(self.results.pairs), 1)
 
     def pairs(self) -> None:
-        """Run tshark, the core, Spark on two cores and on one in turns."""
+        """Run tshark, the core and Spark on two cores in turns."""
         packets, path = self.options.packets, self.capture(self.options.packets)
         if shutil.which("tshark") is None:
             self.results.missing.append("tshark (Debian package tshark)")
-        for cpus in (BOTH, ONE) * WARM_UPS:
-            self.frames(path, cpus, "warm-up")
+        for _ in range(WARM_UPS):
+            self.frames(path, BOTH, "warm-up")
         self.sessions[BOTH].memory.forget()
         few = self.capture(min(self.options.sizes, default=packets))
         self.core(few)
         for _ in range(self.options.rounds):
-            spark = []
-            for cpus in (BOTH, ONE):
-                # Spark ends Python workers that had nothing to do for a minute: while tshark ran. A small capture would
-                # be one split, and warm up one of two workers.
-                self.frames(path, cpus, "warm-up")
-                name = "paired" if cpus == BOTH else ""
-                spark.append(statistics.median(self.frames(path, cpus, name) for _ in range(TURNS)))
+            # Spark ends Python workers that had nothing to do for a minute: while tshark ran. A small capture would be
+            # one split, and warm up one of two workers.
+            self.frames(path, BOTH, "warm-up")
+            spark_s = statistics.median(self.frames(path, BOTH, "paired") for _ in range(TURNS))
             core, _ = self.core(path)
             tshark = self.tshark(path) if shutil.which("tshark") else None
-            self.results.pairs.append(Pair(tshark, core, *spark))
+            self.results.pairs.append(Pair(tshark, core, spark_s))
         self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
 
     def decoding(self) -> None:
@@ -140,7 +137,7 @@ class Benchmark:
     def scaling(self) -> None:
         """Run Spark on two cores and on one in turns, on a larger capture."""
         path = self.capture(SCALED * self.options.packets)
-        for cpus in (BOTH, ONE):
+        for cpus in (BOTH, *(ONE,) * WARM_UPS):
             self.frames(path, cpus, "warm-up")
         for _ in range(self.options.rounds):
             two_cores_s, one_core_s = (self.frames(path, cpus) for cpus in (BOTH, ONE))

@@ -35,7 +35,6 @@ class Pair(NamedTuple):
     tshark: Taken | None
     core: Taken
     spark_s: float
-    spark_one_core_s: float
 
 
 @dataclass
@@ -97,7 +96,6 @@ def _seconds(of: Results) -> dict[str, list[float]]:
     found = {
         "tshark": [pair.tshark.seconds for pair in of.pairs if pair.tshark],
         "core, one process": [pair.core.seconds for pair in of.pairs],
-        "Spark, one core": [pair.spark_one_core_s for pair in of.pairs],
         "Spark, two cores": [pair.spark_s for pair in of.pairs],
     }
     return {name: each for name, each in found.items() if each}
@@ -198,6 +196,9 @@ def _summary(of: Results) -> list[str]:
             f"{file_bytes / MEBIBYTE:,.0f} MiB, {of.shuffle_bytes / file_bytes:.2f} of it; the frames themselves are "
             f"{of.stream_bytes / MEBIBYTE:,.0f} MiB, {of.stream_bytes / file_bytes:.2f} of it."
         )
+    if of.scaling:
+        two, one = (statistics.median(each) for each in zip(*of.scaling, strict=True))
+        lines.append(f"{SCALED * of.packets:,} packets: {two:.1f} s on two cores, {one:.1f} s on one.")
     if of.hot:
         ratio = statistics.median(hot / spread for hot, spread in of.hot)
         lines.append(f"All frames on one connection, so in one task: {ratio:.2f} of the time with 200.")

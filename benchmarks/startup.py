@@ -81,7 +81,7 @@ def three_brokers(kind: str, folder: Path) -> float:
 
 def measure(rounds: int) -> Result:
     """Measure both kinds of controllers in turns."""
-    starts = in_turns([*KINDS], one_controller, 2 * rounds)
+    starts = in_turns([*KINDS], one_controller, rounds)
     accepts, answers = ({kind: [each[part] for each in starts[kind]] for kind in KINDS} for part in (0, 1))
     clusters = in_turns([*KINDS, READY], three_brokers, rounds)
     sooner = [theirs / ours for ours, theirs in zip(accepts[OURS], accepts[THEIRS], strict=True)]
@@ -121,6 +121,6 @@ def compiled() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    options = argument_parser(__doc__, rounds=(3, "clusters of each kind")).parse_args()
+    options = argument_parser(__doc__, rounds=(5, "clusters of each kind")).parse_args()
     with compiled():
         show(measure(options.rounds), options)

@@ -110,7 +110,7 @@ def measured(spark_results: Any) -> Any:
     """Two rounds, of which Spark took a tenth and the core an eighth of tshark's time, and three sizes."""
     results = spark_results.Results(2_000_000, 2, file_bytes=500_000_000, stream_bytes=350_000_000)
     tshark, core = taken(spark_results, 40.0, 38.0), taken(spark_results, 5.0, 2.0)
-    results.pairs = [spark_results.Pair(tshark, core, 4.0, 7.0) for _ in range(2)]
+    results.pairs = [spark_results.Pair(tshark, core, 4.0) for _ in range(2)]
     results.scaling = [(8.0, 14.0)] * 2
     results.decoded = {
         "without bodies": [400_000.0, 600_000.0],
@@ -168,16 +168,17 @@ def test_share_of_the_jvm_is_that_of_its_processor_time(spark_results: Any) -> N
 def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
     of = measured(spark_results)
     of.sessions, of.replays = 20, [5.0, 9.0]
-    (terabyte, shuffle, replay) = spark_results.result(of).summary
+    (terabyte, shuffle, cores, replay) = spark_results.result(of).summary
     assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
     assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte
     assert "0.12 of it" in shuffle
+    assert cores.endswith("packets: 8.0 s on two cores, 14.0 s on one.")
     assert "5.0 s on two cores, 9.0 s on one, 1.80 times as much" in replay
 
 
 def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
     results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
-    results.pairs = [spark_results.Pair(None, taken(spark_results, 5.0, 4.0), 4.0, 7.0)]
+    results.pairs = [spark_results.Pair(None, taken(spark_results, 5.0, 4.0), 4.0)]
     results.scaling = [(8.0, 14.0)]
     made = spark_results.result(results)
     assert made.summary[-1] == "Not measured: tshark (Debian package tshark)."
