@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mockraft.wire.errors import WireError
 
 HEADER_BYTES = 61
+LENGTH_COUNTED_FROM = 12
 MAGIC = 2
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Attributes of a batch: its codec; all records have its largest timestamp; part of a transaction; a control batch."""
@@ -37,7 +38,6 @@ CONTROL_RECORDS = {
 
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CRC_START = 21
-_LENGTH_COUNTED_FROM = 12
 _FIRST = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
 _SECOND = struct.Struct(">hiqqqhii")  # attributes … record count: all that the crc covers of the header
 _CONTROL_KEY = struct.Struct(">hh")
@@ -181,28 +181,34 @@ def read_header(data: bytes, position: int) -> BatchHeader:
     return header
 
 
-def read_sparse_header(data: bytes, position: int) -> BatchHeader:
+def read_sparse_header(
+    data: bytes | memoryview, position: int, *, check_crc: bool = True, file_position: int = 0
+) -> BatchHeader:
     """Read the batch header at `position`; records may be missing, as compaction leaves a batch.
 
-    Raises WireError unless a whole batch with a right CRC starts there.
+    Raises WireError unless a whole batch with a right CRC starts there. With `check_crc` off only the header has to be
+    within `data`. Positions in the result and in errors are those in the file, in which `data` starts at
+    `file_position`.
     """
-    if len(data) - position < HEADER_BYTES:
-        raise WireError(f"record batch at {position}: {len(data) - position} bytes, its header alone needs 61")
+    at = file_position + position
+    given = len(data) - position
+    if given < HEADER_BYTES:
+        raise WireError(f"record batch at {at}: {given} bytes, its header alone needs 61")
     base_offset, length, leader_epoch, magic, crc = _FIRST.unpack_from(data, position)
     if magic != MAGIC:
-        raise WireError(f"record batch at {position}: magic {magic}, expected 2")
-    end = position + _LENGTH_COUNTED_FROM + length
-    if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
-        raise WireError(f"record batch at {position}: length {length} is below the 49 of a header")
-    if end > len(data):
-        needed, given = end - position, len(data) - position
-        raise WireError(f"record batch at {position}: it has {needed} bytes, of which {given} are given")
-    with memoryview(data) as view, view[position + _CRC_START : end] as covered:
-        computed = crc32c(covered)
-    if computed != crc:
-        raise WireError(f"record batch at {position}: CRC {crc:#010x}, computed {computed:#010x}")
+        raise WireError(f"record batch at {at}: magic {magic}, expected 2")
+    if length < HEADER_BYTES - LENGTH_COUNTED_FROM:
+        raise WireError(f"record batch at {at}: length {length} is below the 49 of a header")
+    needed = LENGTH_COUNTED_FROM + length
+    if check_crc:
+        if needed > given:
+            raise WireError(f"record batch at {at}: it has {needed} bytes, of which {given} are given")
+        with memoryview(data) as view, view[position + _CRC_START : position + needed] as covered:
+            computed = crc32c(covered)
+        if computed != crc:
+            raise WireError(f"record batch at {at}: CRC {crc:#010x}, computed {computed:#010x}")
     attributes, delta, *rest = _SECOND.unpack_from(data, position + _CRC_START)
-    return BatchHeader(position, end, base_offset, base_offset + delta, leader_epoch, attributes, *rest)
+    return BatchHeader(at, at + needed, base_offset, base_offset + delta, leader_epoch, attributes, *rest)
 
 
 def read_batch(data: bytes, header: BatchHeader) -> Batch:
@@ -250,7 +256,7 @@ def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> by
         position = end
     records = b"".join(parts)
     second = data[header.position + _CRC_START : header.position + HEADER_BYTES]
-    length = HEADER_BYTES - _LENGTH_COUNTED_FROM + len(records)
+    length = HEADER_BYTES - LENGTH_COUNTED_FROM + len(records)
     first = _FIRST.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc32c(records, crc32c(second)))
     return b"".join((first, second, records))
 
@@ -327,7 +333,7 @@ def _assemble(
     records = b"".join(parts)
     second = _SECOND.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *_NO_PRODUCER, count)
     crc = crc32c(records, crc32c(second))
-    length = HEADER_BYTES - _LENGTH_COUNTED_FROM + len(records)
+    length = HEADER_BYTES - LENGTH_COUNTED_FROM + len(records)
     return b"".join((_FIRST.pack(base_offset, length, leader_epoch, MAGIC, crc), second, records))
 
 
@@ -337,4 +343,4 @@ def is_partial(data: bytes, position: int) -> bool:
     if remaining < HEADER_BYTES:
         return True
     length: int = _FIRST.unpack_from(data, position)[1]
-    return remaining < _LENGTH_COUNTED_FROM + length
+    return remaining < LENGTH_COUNTED_FROM + length

@@ -9,24 +9,28 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from crc32c import crc32c
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
-from mockraft.wire.record_batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL, BatchHeader
+from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import (
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    crc32c,
+    read_sparse_header,
+)
 
 RECORD_BYTES_MIN = 6
 """Attributes, two deltas, and the lengths of no key, no value and no headers."""
 
-# base offset, length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp,
-# producer id and epoch, base sequence, record count
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
-_ATTRIBUTES = struct.Struct(">h")
-_LEADER_EPOCH_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 12, 16, 17, 21, 35
-_LENGTH_COUNTED_FROM = 12
+ATTRIBUTES = struct.Struct(">h")
+_LEADER_EPOCH_AT, _MAGIC_AT, _CRC_AT, ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 12, 16, 17, 21, 35
 CHUNK_BYTES = 1 << 20
 
 
@@ -42,34 +46,17 @@ def begins_transactional(data: bytes) -> bool:
     """Return True if the first batch is part of a transaction; its other fields may be invalid."""
     if len(data) < HEADER_BYTES or data[_MAGIC_AT] != MAGIC:
         return False
-    return bool(_ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)[0] & TRANSACTIONAL)
+    return bool(ATTRIBUTES.unpack_from(data, ATTRIBUTES_AT)[0] & TRANSACTIONAL)
 
 
 def read_header(
     data: bytes | memoryview, position: int, *, check_crc: bool = True, file_position: int = 0
 ) -> BatchHeader:
-    """Return the header of the batch at `position`. Raises CorruptBatchError when incomplete or invalid.
-
-    With `check_crc` off only the header has to be within `data`. Positions in the result and in errors are those in the
-    file, in which `data` starts at `file_position`.
-    """
-    at = file_position + position
-    if len(data) - position < HEADER_BYTES:
-        raise CorruptBatchError(f"batch at {at}: {len(data) - position} bytes, its header alone needs 61", at)
-    base_offset, length, epoch, magic, crc, attributes, delta, *rest = _HEADER.unpack_from(data, position)
-    if magic != MAGIC:
-        raise CorruptBatchError(f"batch at {at}: magic {magic}, expected 2", at)
-    if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
-        raise CorruptBatchError(f"batch at {at}: length {length} is below the 49 of a header", at)
-    end = position + _LENGTH_COUNTED_FROM + length
-    if check_crc:
-        if end > len(data):
-            raise CorruptBatchError(f"batch at {at}: length {length} exceeds the {len(data) - position} bytes", at)
-        with memoryview(data) as view, view[position + _ATTRIBUTES_AT : end] as covered:
-            computed = crc32c(covered)
-        if computed != crc:
-            raise CorruptBatchError(f"batch at {at}: CRC {crc:#010x}, computed {computed:#010x}", at)
-    return BatchHeader(at, file_position + end, base_offset, base_offset + delta, epoch, attributes, *rest)
+    """Return the header of the batch at `position`, as `read_sparse_header` does. Raises CorruptBatchError."""
+    try:
+        return read_sparse_header(data, position, check_crc=check_crc, file_position=file_position)
+    except WireError as error:
+        raise CorruptBatchError(str(error), file_position + position) from None
 
 
 def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
@@ -83,6 +70,12 @@ def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
         headers.append(header)
         position = header.end
     return headers
+
+
+def write_crc(data: bytearray, position: int, end: int) -> None:
+    """Write the CRC of the batch from `position` to `end` into its header."""
+    with memoryview(data) as view, view[position + ATTRIBUTES_AT : end] as covered:
+        _CRC.pack_into(data, position + _CRC_AT, crc32c(covered))
 
 
 def check_offsets(header: BatchHeader) -> None:
@@ -136,11 +129,9 @@ def stamp(
     elif attributes & LOG_APPEND_TIME:
         attributes &= ~LOG_APPEND_TIME
     if attributes != header.attributes or max_timestamp_ms != header.max_timestamp_ms:
-        _ATTRIBUTES.pack_into(data, at + _ATTRIBUTES_AT, attributes)
+        ATTRIBUTES.pack_into(data, at + ATTRIBUTES_AT, attributes)
         _BASE_OFFSET.pack_into(data, at + _MAX_TIMESTAMP_AT, max_timestamp_ms)
-        with memoryview(data) as view, view[at + _ATTRIBUTES_AT : header.end] as covered:
-            crc = crc32c(covered)
-        _CRC.pack_into(data, at + _CRC_AT, crc)
+        write_crc(data, at, header.end)
     return header._replace(
         base_offset=base_offset,
         last_offset=base_offset + header.last_offset - header.base_offset,

@@ -14,15 +14,14 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.errors import WireError
-from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, BatchHeader
+from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, LENGTH_COUNTED_FROM, BatchHeader
 
 if TYPE_CHECKING:
     from mockraft.brokers.log_dirs.replica_log import LogConfig
 
 _FRAME = struct.Struct(">8xi4xb")  # length and magic
-_LENGTH_COUNTED_FROM = 12
 _LENGTH_MIN = 14
-_LENGTH_MAX = (1 << 31) - 1 - _LENGTH_COUNTED_FROM
+_LENGTH_MAX = (1 << 31) - 1 - LENGTH_COUNTED_FROM
 _COMPRESSIONS = 5
 _NO_TIMESTAMP = -1
 _VARINT_BYTES_MAX = 10
@@ -42,7 +41,7 @@ def read_produced(records: bytes) -> list[BatchHeader]:
         if length > _LENGTH_MAX:
             # Kafka adds the header's size and gets a negative number.
             raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"batch at {position}: length {length}")
-        if len(records) - position < _LENGTH_COUNTED_FROM + length:
+        if len(records) - position < LENGTH_COUNTED_FROM + length:
             break
         if magic != record_batch.MAGIC:
             raise _invalid(f"only record batches with magic version 2 are allowed, not {magic}")

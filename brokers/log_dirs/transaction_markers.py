@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
+from mockraft.brokers.log_dirs.batch_headers import ATTRIBUTES, ATTRIBUTES_AT, write_crc
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchHeader
@@ -14,11 +14,9 @@ ABORT, COMMIT = 0, 1
 """The types of the control records (ControlRecordType)."""
 
 _VALUE = struct.Struct(">hi")  # version, coordinator epoch
-_CRC = struct.Struct(">I")
-_ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qh")
 _BASE_SEQUENCE = struct.Struct(">i")
-_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT, _BASE_SEQUENCE_AT = 17, 21, 43, 53
+_PRODUCER_AT, _BASE_SEQUENCE_AT = 43, 53
 
 
 class Marker(NamedTuple):
@@ -48,13 +46,11 @@ def with_producer(
 ) -> bytes:
     """Return a batch with this producer and these attributes in its header, and another base sequence if given."""
     data = bytearray(batch)
-    _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes)
+    ATTRIBUTES.pack_into(data, ATTRIBUTES_AT, attributes)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch)
     if base_sequence is not None:
         _BASE_SEQUENCE.pack_into(data, _BASE_SEQUENCE_AT, base_sequence)
-    with memoryview(data) as view, view[_ATTRIBUTES_AT:] as covered:
-        crc = crc32c(covered)
-    _CRC.pack_into(data, _CRC_AT, crc)
+    write_crc(data, 0, len(data))
     return bytes(data)
 
 
