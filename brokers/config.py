@@ -19,6 +19,10 @@ from mockraft.wire.messages.broker_registration_request import BrokerRegistratio
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
 from mockraft.wire.names import did_you_mean
 
+PLAINTEXT = 0
+REQUEST_TIMEOUT_MS = ("request.timeout.ms", 30_000)
+"""A key of server.properties, and its default."""
+
 
 class Listener(NamedTuple):
     """One advertised client listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL …)."""
@@ -26,7 +30,7 @@ class Listener(NamedTuple):
     name: str
     host: str
     port: int
-    security_protocol: int = 0
+    security_protocol: int = PLAINTEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

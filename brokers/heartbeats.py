@@ -10,6 +10,7 @@ from mockraft.brokers.config import registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.lifecycle import Send
+from mockraft.brokers.log_dirs.cordoning import CORDONING_FROM
 from mockraft.serving.directory_ids import in_java_order
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
@@ -17,8 +18,6 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
-
-CORDONED_FROM = 30
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ class Heartbeats:
 
     def _heartbeat(self, _: Versions) -> BrokerHeartbeatRequest:
         core, life = self._core, self._core.life
-        reports_cordoned = life.caught_up and core.view.metadata_version >= CORDONED_FROM
+        reports_cordoned = life.caught_up and core.view.metadata_version >= CORDONING_FROM
         return BrokerHeartbeatRequest(
             broker_id=core.config.broker_id,
             broker_epoch=life.broker_epoch,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from mockraft.brokers.config import BrokerConfig, Listener
-
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Names of the security protocols by their numbers."""
+from mockraft.wire.client_security import PROTOCOLS
 
 
 def static_configs(config: BrokerConfig) -> dict[str, str]:

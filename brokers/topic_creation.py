@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mockraft.brokers.apis import topic_names
+from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.forwarding import Forwarding, envelope_of
 from mockraft.brokers.image import ClusterImage
 from mockraft.wire import api_keys, error_codes
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 NUM_PARTITIONS: Final = "num.partitions"
 DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
-REQUEST_TIMEOUT_MS: Final = "request.timeout.ms"
-REQUEST_TIMEOUT_MS_DEFAULT: Final = 30_000
 _UNSAID: Final = -1
 
 _SEGMENT_BYTES: Final = "104857600"
@@ -53,7 +52,7 @@ class TopicCreation:
         self.in_flight.update(new)
         request = CreateTopicsRequest(
             topics=[creatable(name, self._properties, len(self._image.alive())) for name in new],
-            timeout_ms=int(self._properties.get(REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS_DEFAULT)),
+            timeout_ms=int(self._properties.get(*REQUEST_TIMEOUT_MS)),
         )
         if ctx is None:
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_PATIENCE_S = 20.0
-_PAUSE_S = 0.05
+PATIENCE_S = 20.0
+PAUSE_S = 0.05
+"""How long to wait for what a controller does soon, and between two looks."""
 
 
 class Difference(NamedTuple):
@@ -149,9 +150,9 @@ def expect(what: str, expected: object, got: object) -> None:
 async def eventually(what: str, expected: object, ask: Callable[[], Awaitable[object]]) -> None:
     """Ask until the response is as expected: some are made from the last published image. NotAsExpectedError if not."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _PATIENCE_S
+    deadline = loop.time() + PATIENCE_S
     while difference(expected, got := await ask()) is not None and loop.time() < deadline:
-        await asyncio.sleep(_PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
     expect(what, expected, got)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from mockraft.conformance.expectation import PATIENCE_S, PAUSE_S
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import CannotConnectError, Target
 from mockraft.wire import error_codes, metadata_log_frame, record_batch, uuids
@@ -18,8 +19,6 @@ METADATA_TOPIC_ID = uuids.text_of(CLUSTER_METADATA_ID)
 FETCH_VERSION_MAX = 17
 _UNREADABLE = "the metadata log cannot be read"
 _BYTES = 1 << 20
-_PATIENCE_S = 20.0
-_PAUSE_S = 0.05
 
 
 class Written(NamedTuple):
@@ -64,10 +63,10 @@ class Log:
     async def _read_all(self, connection: KafkaConnection) -> None:
         """Read up to the high watermark; CannotConnectError if no record comes for some time."""
         now = asyncio.get_running_loop().time
-        deadline, furthest = now() + _PATIENCE_S, self.offset
+        deadline, furthest = now() + PATIENCE_S, self.offset
         while not await self._read(connection, deadline):
             if self.offset > furthest:
-                deadline, furthest = now() + _PATIENCE_S, self.offset
+                deadline, furthest = now() + PATIENCE_S, self.offset
             elif now() > deadline:
                 raise CannotConnectError(f"{_UNREADABLE}: no records from offset {self.offset} on")
 
@@ -86,7 +85,7 @@ class Log:
         if partition.error_code:
             resigned = partition.error_code == error_codes.NOT_LEADER_OR_FOLLOWER
             if resigned and asyncio.get_running_loop().time() < deadline:
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(PAUSE_S)
             elif partition.current_leader.leader_epoch <= self._epoch:
                 raise CannotConnectError(f"{_UNREADABLE}: {error_codes.name(partition.error_code)}")
             self._epoch = max(self._epoch, partition.current_leader.leader_epoch)
@@ -99,7 +98,7 @@ class Log:
         for batch in record_batch.read_batches(partition.records or b""):
             self._take(batch)
         if before == self.offset < partition.high_watermark:
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
         return bool(self.offset >= partition.high_watermark)
 
     def _take(self, batch: record_batch.Batch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import struct
 from typing import NamedTuple
 
+from mockraft.conformance.expectation import PATIENCE_S
 from mockraft.conformance.requests import Tree, request
 from mockraft.conformance.target import Target
 from mockraft.wire import api_keys, messages
@@ -16,7 +17,6 @@ PROBE_ID = 0x7FFF0001
 """The correlation id of the request that checks if a connection is still open."""
 CORRELATION_ID = 77
 _READ_BYTES = 1 << 16
-_PATIENCE_S = 20.0
 
 
 class Fate(NamedTuple):
@@ -33,7 +33,7 @@ async def fate(target: Target, data: bytes) -> Fate:
     source, sink = await asyncio.open_connection(target.host, target.port)
     try:
         sink.write(data + write_request(request("ApiVersions", {}, 0), 0, PROBE_ID, "probe"))
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     received = await source.read(_READ_BYTES)

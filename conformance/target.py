@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mockraft.conformance.expectation import PATIENCE_S, PAUSE_S
 from mockraft.conformance.requests import Tree, request
 from mockraft.releases import METADATA_VERSION, SUPPORTED, Release, release
 from mockraft.wire import api_keys, error_codes, messages
@@ -25,8 +26,6 @@ from mockraft.wire.topic_names import CLUSTER_METADATA
 if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
-_PATIENCE_S = 20.0
-_PAUSE_S = 0.05
 _LITTLE_PATIENCE_MS = 2_000
 _CONTROLLERS = 2
 
@@ -166,7 +165,7 @@ async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
 
 async def _learn_features(connection: KafkaConnection, target: Target) -> None:
     """Wait for the features, which a controller publishes shortly after it became active."""
-    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while True:
         answer = await _send(connection, "ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
         finalized = {each["name"]: each["maxVersionLevel"] for each in answer.get("finalizedFeatures", [])}
@@ -174,7 +173,7 @@ async def _learn_features(connection: KafkaConnection, target: Target) -> None:
             break
         if asyncio.get_running_loop().time() > deadline:
             raise CannotConnectError(f"{target.bootstrap} does not say which metadata.version is finalized")
-        await asyncio.sleep(_PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
     target.finalized_features = finalized
     target.supported_features = {
         each["name"]: (each["minVersion"], each["maxVersion"]) for each in answer["supportedFeatures"]

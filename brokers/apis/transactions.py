@@ -14,13 +14,13 @@ from typing import Final, TypeVar
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.transaction import (
-    NO_EPOCH,
     NO_PRODUCER_ID,
     Producer,
     TopicPartition,
     Transaction,
 )
 from mockraft.brokers.coordinators.waiting import Waiting
+from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.wire import error_codes
@@ -18,8 +19,6 @@ from mockraft.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-
-REQUEST_TIMEOUT_MS = ("request.timeout.ms", 30_000)
 
 
 class _Wait(NamedTuple):
@@ -57,8 +56,7 @@ def handle(
                 answer.error_code = error_codes.REQUEST_TIMED_OUT
         return response if expired or not (waits or groups) else None
 
-    name, default = REQUEST_TIMEOUT_MS
-    timeout_ms = int(ctx.broker.config.properties.get(name, default))
+    timeout_ms = int(ctx.broker.config.properties.get(*REQUEST_TIMEOUT_MS))
     return retry(ctx.now_ms, False) or Parked(ctx.now_ms + timeout_ms, retry)
 
 

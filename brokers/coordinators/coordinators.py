@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
-from mockraft.brokers.coordinators.transactions import REQUEST_TIMEOUT_MS, TransactionCoordinator
+from mockraft.brokers.coordinators.transactions import TransactionCoordinator
 from mockraft.brokers.coordinators.verification import Verifier
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.forwarding import Forwarding
@@ -20,8 +21,7 @@ class Coordinators(Component):
     """
 
     def __init__(self, core: Core, replicas: Replicas, forwarding: Forwarding, changed: Callable[[], None]) -> None:
-        name, default = REQUEST_TIMEOUT_MS
-        timeout_ms = int(core.config.properties.get(name, default))
+        timeout_ms = int(core.config.properties.get(*REQUEST_TIMEOUT_MS))
         self.producer_ids = ProducerIds(forwarding.send, core.config.broker_id, replicas.broker_epoch)
         self.groups = GroupCoordinator(core, replicas, changed)
         self.transactions = TransactionCoordinator(core, replicas, self.producer_ids, changed)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
+from mockraft.brokers.partitions.partition import NO_EPOCH
+from mockraft.brokers.partitions.producers import EPOCH_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
 NO_PRODUCER_ID: Final = -1
-NO_EPOCH: Final = -1
 NO_TIME: Final = -1
-EPOCH_MAX: Final = (1 << 15) - 1
 EXHAUSTED_FROM: Final = EPOCH_MAX - 1
 """The last epoch that a producer may have: the coordinator can still fence it."""
 EPOCH_PER_TRANSACTION_FROM: Final = 2

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mockraft.brokers.apis.topic_names import TRANSACTION_STATE
+from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.markers import Markers
 from mockraft.brokers.coordinators.state_log import StateLog, Written, to_client
@@ -44,7 +45,6 @@ ABORT_INTERVAL_MS: Final = ("transaction.abort.timed.out.transaction.cleanup.int
 EXPIRATION_MS: Final = ("transactional.id.expiration.ms", 604_800_000)
 EXPIRATION_INTERVAL_MS: Final = ("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000)
 PARTITION_COUNT: Final = ("transaction.state.log.num.partitions", 50)
-REQUEST_TIMEOUT_MS: Final = ("request.timeout.ms", 30_000)
 COMPLETION_RETRY_MS: Final = 100
 TRANSACTION_VERSION: Final = "transaction.version"
 _ENDING: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
@@ -362,8 +362,7 @@ class TransactionCoordinator:
         return self._image.features.get(TRANSACTION_VERSION, 0)
 
     def _setting(self, setting: tuple[str, int]) -> int:
-        name, default = setting
-        return int(self._core.config.properties.get(name, default))
+        return int(self._core.config.properties.get(*setting))
 
     def _now_ms(self) -> int:
         return int(self._core.kernel.now_ms)

@@ -12,14 +12,13 @@ import itertools
 import socket
 from collections.abc import Callable, Sequence
 
-from mockraft.brokers.config import Listener
+from mockraft.brokers.config import PLAINTEXT, Listener
 from mockraft.brokers.effects import ClientConnected, ClientEffect, ClientEvent, ClientGone, ClientRead, ClientSent
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.listener.tcp import ClientSocket
 
 BACKLOG = 50
 """Kafka's default of socket.listen.backlog.size."""
-PLAINTEXT = 0
 ACCEPT_ITERATIONS = 4
 
 

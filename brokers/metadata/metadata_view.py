@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
 from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
 from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.releases import METADATA_VERSION
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from mockraft.wire.records.topic_record import TopicRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
-BROKER_RESOURCE = 4
 _UNCHANGED = -2
 
 

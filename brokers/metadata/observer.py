@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.image import NO_LEADER, ClusterImage
 from mockraft.wire import error_codes, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages import fetch_response, fetch_snapshot_response
@@ -33,7 +33,6 @@ FETCH_BYTES_MAX, SNAPSHOT_BYTES_MAX = 1 << 20, 1 << 30
 RETRY_BACKOFF_MS = 20
 CORRUPT_BACKOFF_MS = 500
 """Kafka retries at once and fills its log; a simulated broker waits."""
-_NO_LEADER = -1
 
 Endpoint = tuple[str, int]
 _Response: TypeAlias = fetch_response.FetchResponse | fetch_snapshot_response.FetchSnapshotResponse
@@ -214,11 +213,11 @@ class Observer:
         moved = (error_codes.FENCED_LEADER_EPOCH, error_codes.NOT_LEADER_OR_FOLLOWER)
         if epoch > self.epoch or error in moved:
             self._check_consistent(leader_id, epoch)
-            news = epoch > self.epoch or (leader_id != _NO_LEADER and self.leader is None)
+            news = epoch > self.epoch or (leader_id != NO_LEADER and self.leader is None)
             if news:
                 self._follow(leader_id, epoch, endpoints)
             return _FINE if news and self.leader else _again("no leader is known")
-        if leader_id != _NO_LEADER and self.leader is None:
+        if leader_id != NO_LEADER and self.leader is None:
             self._check_consistent(leader_id, epoch)
             self._follow(leader_id, epoch, endpoints)
             return None if error == error_codes.NONE else _FINE
@@ -232,7 +231,7 @@ class Observer:
 
     def _check_consistent(self, leader_id: int, epoch: int) -> None:
         known = self.leader.node_id if self.leader is not None and epoch == self.epoch else leader_id
-        if leader_id == self.broker_id != _NO_LEADER or leader_id not in (known, _NO_LEADER):
+        if leader_id == self.broker_id != NO_LEADER or leader_id not in (known, NO_LEADER):
             raise FatalError(
                 f"Received request or response with leader {leader_id} and epoch {epoch} which is inconsistent with "
                 f"current leader {self.leader.node_id if self.leader else None} and epoch {self.epoch}"
@@ -243,7 +242,7 @@ class Observer:
         self.leader = None
         # Each leader has its own snapshots: the next leader may not have this one.
         self._snapshot = None
-        if leader_id == _NO_LEADER:
+        if leader_id == NO_LEADER:
             return
         endpoint = next(((e.host, e.port) for e in endpoints if e.node_id == leader_id), None)
         endpoint = endpoint or self.voters.get(leader_id, {}).get(self.listener_name)

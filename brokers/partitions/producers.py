@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker
+from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.wire import error_codes
 from mockraft.wire.record_batch import BatchHeader
 
@@ -22,7 +23,6 @@ BATCHES_KEPT = 5
 """Maximum number of requests that a producer may have in flight."""
 PRODUCERS_MAX = 10_000
 """Per partition; of those without an open transaction the one that was idle longest is dropped first."""
-NO_EPOCH = -1
 EPOCH_MAX = (1 << 15) - 1
 _SEQUENCES = 1 << 31
 

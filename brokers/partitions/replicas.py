@@ -12,6 +12,7 @@ from itertools import islice
 
 from mockraft.brokers import time_slice
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.config import PLAINTEXT
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
@@ -29,8 +30,6 @@ from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
-
-PLAINTEXT = 0
 
 _log = logging.getLogger(__name__)
 

@@ -25,12 +25,12 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.redaction.messages import masked
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 RECORD_BYTES_MAX: Final = 64 << 20
 """Upper bound for the bytes of one decompressed batch; Kafka's default for a compressed one is 1 MiB."""
 
-_METADATA_TOPIC: Final = "__cluster_metadata"
-_METADATA_TOPIC_ID: Final = uuids.text_of(bytes(15) + b"\1")
+METADATA_TOPIC_ID: Final = uuids.text_of(CLUSTER_METADATA_ID)
 _MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
 _OF_FRAME: Final = RECORDS.names[: RECORDS.names.index("position")]
 _ROWS_MAX, _BYTES_MAX = 8192, 8 << 20
@@ -122,7 +122,7 @@ def decode_record_batches(
     A message that has only ids is found by id, except for the metadata log. With `of_log_only` only the metadata log in
     Fetch responses is read.
     """
-    wanted = [_METADATA_TOPIC] if of_log_only else topics
+    wanted = [CLUSTER_METADATA] if of_log_only else topics
     reader = _RecordReader(wanted, show_secrets, record_bytes_max, of_log_only)
     yield from at_least_one(reader.read(batches), RECORDS)
 
@@ -130,7 +130,7 @@ def decode_record_batches(
 class _RecordReader:
     def __init__(self, topics: Collection[str], show_secrets: bool, record_bytes_max: int, of_log_only: bool) -> None:
         self._carriers = [each for each in _CARRIERS if each.api_key == api_keys.FETCH or not of_log_only]
-        ids = [_METADATA_TOPIC_ID] if _METADATA_TOPIC in topics else []
+        ids = [METADATA_TOPIC_ID] if CLUSTER_METADATA in topics else []
         self._topics = pa.array([*topics, *ids], pa.string())
         self._show_secrets = show_secrets
         self._record_bytes_max = record_bytes_max
@@ -214,7 +214,7 @@ class _RecordReader:
             yield at._replace(offset=header.base_offset, error=str(error))
 
     def _record(self, at: _Row, header: BatchHeader, record: Record) -> _Row:
-        is_metadata = at.topic == _METADATA_TOPIC
+        is_metadata = at.topic == CLUSTER_METADATA
         if not (is_metadata or header.is_control):
             return at._replace(**record._asdict())
         shown = record if self._show_secrets else record._replace(key=None, value=None)
@@ -292,7 +292,7 @@ def _partitions(bodies: pa.StructArray, carrier: _Carrier, wanted: pa.StringArra
 
 def _topic(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
     """Return name and id, each null if the message's version lacks it; the metadata topic has its name always."""
-    return _METADATA_TOPIC if topic_id == _METADATA_TOPIC_ID else name or None, topic_id
+    return CLUSTER_METADATA if topic_id == METADATA_TOPIC_ID else name or None, topic_id
 
 
 def _after_broken(data: bytes, position: int) -> int:

@@ -26,6 +26,8 @@ from mockraft.wire.redaction.messages import without_secrets
 from mockraft.wire.redaction.secret_fields import is_secret_path
 
 MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "order", "volatile_ok"
+NO_ANSWER = "(no answer)"
+"""The path of the difference of an exchange whose request was not answered."""
 
 
 class Absent:

@@ -6,12 +6,11 @@ import json
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured
-from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Difference
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Options, Outcome
 from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
 from mockraft.wire.redaction.messages import masked_response
 
-NO_ANSWER = "(no answer)"
 VALUE_CHARS_MAX = 4096
 """Longest value in a row of DIFFS; the complete responses are in REPLAY_RESULTS."""
 

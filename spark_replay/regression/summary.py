@@ -6,13 +6,12 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Absent, Difference
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.replay import Outcome, Replayed
 from mockraft.wire.json_form import Json
 
 EXAMPLES_MAX = 5
-NO_ANSWER = "(no answer)"
 _ELEMENT = re.compile(r"\[[^]]*\]")
 
 

@@ -17,9 +17,10 @@ from mockraft.spark_replay.report.columns import connection_keys, count_rows, cu
 from mockraft.spark_replay.report.heartbeats import broker_ids
 from mockraft.spark_replay.report.log_events import LogEvents, together
 from mockraft.spark_replay.report.sketches import DistinctKeys, Tally, TimeBins
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, uuids
+from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_METADATA_TOPIC_ID = uuids.text_of(CLUSTER_METADATA_ID)
 LOUD = frozenset(["gap", "desync", "conflict", "midstream", "tls", "sasl", "hole", "oversized", "rst"])
 """The kinds of CONN_EVENTS listed one by one; the others are counted."""
 DISPLAY_NAMES = {
@@ -196,7 +197,7 @@ class TrafficEvents:
 
     def _leaders(self, batch: pa.RecordBatch) -> None:
         bodies = batch.column("body")
-        of_metadata = batch.filter(pc.fill_null(pc.match_substring(bodies, METADATA_TOPIC_ID), False))
+        of_metadata = batch.filter(pc.fill_null(pc.match_substring(bodies, _METADATA_TOPIC_ID), False))
         bodies = of_metadata.column("body")
         epochs = first_integer(bodies, r'"leaderEpoch":\s*(?P<n>\d{1,9})\b')
         leaders = first_integer(bodies, r'"leaderId":\s*(?P<n>\d{1,9})\b')

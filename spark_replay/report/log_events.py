@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 _EVENTS_MAX = 20_000
 _TOPICS_MAX = 20_000
@@ -48,7 +49,7 @@ class LogEvents:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows of RECORDS; those of snapshots and other topics are ignored."""
-        is_log = pc.and_(pc.equal(batch.column("topic"), "__cluster_metadata"), pc.is_null(batch.column("snapshot")))
+        is_log = pc.and_(pc.equal(batch.column("topic"), CLUSTER_METADATA), pc.is_null(batch.column("snapshot")))
         is_read = pc.and_(is_log, pc.and_(pc.is_in(batch.column("record"), _READ), pc.is_valid(batch.column("body"))))
         for row in batch.select(RECORD_COLUMNS).filter(pc.fill_null(is_read, False)).to_pylist():
             self._add(row, json.loads(row["body"]))

@@ -8,13 +8,13 @@ import pytest
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.transaction import (
     ENDED,
-    EPOCH_MAX,
     EXHAUSTED_FROM,
     Producer,
     ProducerIdNeededError,
     Transaction,
     TransactionState,
 )
+from mockraft.brokers.partitions.producers import EPOCH_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 

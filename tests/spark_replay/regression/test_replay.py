@@ -21,13 +21,13 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
 from mockraft.spark_replay.regression.coordinator import AlreadySentError, ReplayCoordinator
-from mockraft.spark_replay.regression.diff import CHANGED, Difference
+from mockraft.spark_replay.regression.diff import CHANGED, NO_ANSWER, Difference
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, Step, steps, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
-from mockraft.spark_replay.regression.summary import NO_ANSWER, report
+from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 from mockraft.spark_replay.regression.virtual_clock import VirtualClock
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
