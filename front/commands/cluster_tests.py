@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 ABOUT = """Run Kafka's @ClusterTest classes, or yours, on mockraft.
 
-Prints a line for each test. The JVM runs in the current folder; a property mockraft.stubs=stubs.json of a test is the
-option --stubs stubs.json of its controller. Java 17 (a JDK) and Maven are needed.
+Prints a line for each test at the end, and on stderr JUnit's line as soon as the test has ended. The JVM runs in the
+current folder; a property mockraft.stubs=stubs.json of a test is the option --stubs stubs.json of its controller. Java
+17 (a JDK) and Maven are needed.
 
 \b
   mockraft cluster-tests org.apache.kafka.tools.TopicCommandTest
@@ -100,6 +101,7 @@ def _run(options: Options, tests: list[str], folder: Path) -> list[ClusterTestRe
         class_path=[path.absolute() for path in options.class_path or ()],
         working_directory=Path.cwd(),
         timeout_s=options.timeout_s,
+        progress=lambda line: typer.echo(line, err=True),
     )
 
 

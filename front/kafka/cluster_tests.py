@@ -14,11 +14,11 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
-from mockraft.kafka.child_process import KafkaProcessError, last_lines
+from mockraft.kafka.child_process import KafkaProcessError, last_lines, wait_until
 from mockraft.kafka.cluster_test_jars import cluster_test_jars, controller_classes
 from mockraft.kafka.jars import java
 from mockraft.kafka.tools import JVM_OPTIONS
@@ -30,6 +30,7 @@ _ANNOTATION = re.compile(rb"Lorg/apache/kafka/common/test/api/Cluster(Test|Tests
 _STACK_FRAME = re.compile(r"^\s+(at |\.\.\. ).*\n", re.MULTILINE)
 _HEAP = ("-Xmx768m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _TEST_TIMEOUT = "180 s"
+_ENDED = re.compile(rb"JUnit Jupiter > (.* :: (?:SUCCESSFUL|FAILED|SKIPPED))")
 
 
 class ClusterTestResult(NamedTuple):
@@ -62,12 +63,14 @@ def run_cluster_tests(
     class_path: Sequence[Path] = (),
     working_directory: Path | None = None,
     timeout_s: float = 900,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> list[ClusterTestResult]:
     """Run these classes, or methods as ``CLASS#METHOD``, and return the results by class and name.
 
     `folder` gets what was printed (``junit.log``), the controllers' logs (``mockraft.log``) and JUnit's reports.
     `class_path` holds the classes of tests that are not Kafka's. Relative paths in tests begin at `working_directory`,
     by default `folder`. Only nodes with one role run on mockraft: a combined node needs a controller in its JVM.
+    `progress` gets JUnit's line of each test at its end.
 
     Raises KafkaUnavailableError, KafkaProcessError if a class has no results, TimeoutError if the JVM does not end.
     """
@@ -83,14 +86,15 @@ def run_cluster_tests(
         f"-Dmockraft.logs={folder}",
         *("-cp", os.pathsep.join(map(str, entries))),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner", "--disable-ansi-colors"),
-        *("--details=tree", "--config=junit.jupiter.extensions.autodetection.enabled=true"),
+        *("--details=testfeed", "--config=junit.jupiter.extensions.autodetection.enabled=true"),
         f"--config=junit.jupiter.execution.timeout.test.method.default={_TEST_TIMEOUT}",
         f"--reports-dir={reports}",
         *(f"--select-class={name}" for name in classes),
         *(f"--include-methodname={pattern}" for pattern in methods),
     ]
     environment = {"MOCKRAFT": f"{sys.executable} -m mockraft", **os.environ}
-    with (folder / "junit.log").open("wb") as log:
+    log_path = folder / "junit.log"
+    with log_path.open("wb") as log, log_path.open("rb") as printed:
         process = subprocess.Popen(
             command,
             stdout=log,
@@ -99,22 +103,30 @@ def run_cluster_tests(
             cwd=working_directory or folder,
             start_new_session=True,
         )
+        what = f"{', '.join(tests)}: the end of the JVM, which prints to {log_path}"
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"{', '.join(tests)}: not done in {timeout_s:g} s; see {folder / 'junit.log'}") from None
+            wait_until(lambda: _is_over(process, printed, progress), timeout_s, what)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     results = sorted(result for report in reports.glob("*.xml") for result in _results(report))
     if missing := set(classes) - {result.test_class for result in results}:
-        printed = _STACK_FRAME.sub("", (folder / "junit.log").read_text(errors="replace"))
+        output = _STACK_FRAME.sub("", log_path.read_text(errors="replace"))
         raise KafkaProcessError(
             f"{', '.join(sorted(missing))}: no results; the JVM ended with exit code {process.returncode}"
-            f"{last_lines(printed)}"
+            f"{last_lines(output)}"
         )
     return results
+
+
+def _is_over(process: subprocess.Popen[bytes], printed: BinaryIO, progress: Callable[[str], None]) -> bool:
+    is_over = process.poll() is not None
+    while (line := printed.readline()).endswith(b"\n"):
+        if ended := _ENDED.match(line):
+            progress(ended[1].decode(errors="replace"))
+    printed.seek(-len(line), os.SEEK_CUR)
+    return is_over
 
 
 def _results(report: Path) -> list[ClusterTestResult]:

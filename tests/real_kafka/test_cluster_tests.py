@@ -20,7 +20,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster-test"
 
 def test_one_method_runs_on_mockraft(tmp_path: Path) -> None:
     method = "org.apache.kafka.server.BrokerRegistrationRequestTest#shouldRejectRegistrationWithoutFeatureLevels"
-    results = run_cluster_tests([method], tmp_path, version="4.3.1", controller="mockraft")
+    lines: list[str] = []
+    results = run_cluster_tests([method], tmp_path, version="4.3.1", controller="mockraft", progress=lines.append)
+    assert [line.rpartition(" :: ")[2] for line in lines] == ["SUCCESSFUL"]
     assert [result.outcome for result in results] == ["passed"]
     assert "mockraft.serve: stopping" in (tmp_path / "mockraft.log").read_text()
 
