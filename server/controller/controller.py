@@ -126,7 +126,7 @@ class Controller:
             self.commit(ControllerResult(self.log.bootstrap_records(), None, "the log was empty"), now_ms)
         self._register(now_ms)
 
-    def lost_leadership(self, now_ms: int) -> None:
+    def lost_leadership(self) -> None:
         """Become a standby: uncommitted changes are dropped (QuorumController.renounce)."""
         if self.epoch == STANDBY:
             return
@@ -145,7 +145,7 @@ class Controller:
         # A snapshot covers committed records only, and a tick may come while there are uncommitted ones.
         self._snapshot_if_due(now_ms)
 
-    def truncated(self, now_ms: int) -> None:
+    def truncated(self) -> None:
         """Rebuild the image after the log was truncated or restarted at a fetched snapshot."""
         if self.epoch == STANDBY and self.log.start_offset > self.applied_offset:
             self._load()

@@ -122,7 +122,7 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
         log.truncate(EpochEndOffset(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset))
         quorum.changes += 1
         if quorum.listener is not None:
-            quorum.listener.truncated(now_ms)
+            quorum.listener.truncated()
     elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:
         if limits.refusal(epoch=partition.snapshot_id.epoch, offset=partition.snapshot_id.end_offset):
             return False
@@ -169,7 +169,7 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotRespon
             return False
         quorum.changes += 1
         if quorum.listener is not None:
-            quorum.listener.truncated(now_ms)
+            quorum.listener.truncated()
             quorum.listener.committed(now_ms)
     _followed(quorum, now_ms)
     return True

@@ -41,11 +41,11 @@ class Listener(Protocol):
     def became_leader(self, epoch: int, now_ms: int) -> None:
         """Handle leadership of `epoch`; everything committed before it and its own first batch are in the log."""
 
-    def lost_leadership(self, now_ms: int) -> None:
+    def lost_leadership(self) -> None:
         """Handle the end of a leadership that `became_leader` announced."""
 
     def committed(self, now_ms: int) -> None:
         """Handle a moved high watermark; not called for appends in a quorum of one, which move it themselves."""
 
-    def truncated(self, now_ms: int) -> None:
+    def truncated(self) -> None:
         """Handle a truncation above the high watermark, or a snapshot that replaced the whole log."""

@@ -1,7 +1,7 @@
 """One node of the quorum (Kafka's KafkaRaftClient), without sockets: time is an argument, randomness is seeded.
 
 `poll` does what is due and returns requests to send, `received` takes their responses, and requests of other nodes
-come in through `vote`, `begin_epoch`, `end_epoch`, `fetched` and `voter_changes`.
+come in through `vote`, `maybe_transition`, `epoch_ends`, `fetched` and `voter_changes`.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class Raft(Quorum):
             self.to_resigned(now_ms)
             return
         voter_changes.expire(self, now_ms)
-        if len(leading.voters) > (self.config.node_id in leading.voters):
+        if leading.voters.keys() - {self.config.node_id}:
             if now_ms >= leading.begin_quorum_ms:
                 targets = leading.begin_quorum_targets(now_ms)
                 self._send_to_voters(
@@ -334,7 +334,7 @@ class Raft(Quorum):
         return [Target(*address) for address in found if address is not None]
 
     def _election_backoff_ms(self, position: int, successors: int) -> int:
-        """Return a random backoff (KafkaRaftClient.strictExponentialElectionBackoffMs)."""
+        """Return how long a successor waits; the first not at all (strictExponentialElectionBackoffMs)."""
         backoff_max_ms = self.config.controller_quorum_election_backoff_max_ms
         if position == 0:
             return 0

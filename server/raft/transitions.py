@@ -353,15 +353,15 @@ class Quorum:
         self.requests.reset()
         _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, epoch)
         if before is Role.LEADER:
-            self._lose_leadership(now_ms)
+            self._lose_leadership()
 
-    def _lose_leadership(self, now_ms: int) -> None:
+    def _lose_leadership(self) -> None:
         leading, self.leading = self.leading, None
         self.log.commits_alone = False
         if self.voter_change is not None:
             self.voter_change.finish(self, error_codes.NOT_LEADER_OR_FOLLOWER, None)
         if leading is not None and leading.established and self.listener is not None:
-            self.listener.lost_leadership(now_ms)
+            self.listener.lost_leadership()
 
     def _check(self, to: Role, epoch: int) -> None:
         if epoch > limits.EPOCH_MAX:

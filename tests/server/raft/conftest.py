@@ -29,13 +29,13 @@ class RaftListener:
     def became_leader(self, epoch: int, now_ms: int) -> None:
         self.calls.append(f"leads {epoch}")
 
-    def lost_leadership(self, now_ms: int) -> None:
+    def lost_leadership(self) -> None:
         self.calls.append("lost")
 
     def committed(self, now_ms: int) -> None:
         self.calls.append("committed")
 
-    def truncated(self, now_ms: int) -> None:
+    def truncated(self) -> None:
         self.calls.append("truncated")
 
 

@@ -55,7 +55,7 @@ def _does_not_save(log: MetadataLog, election: Any) -> None:
     """Keep the vote in memory only."""
 
 
-def _stays_active(controller: Controller, now_ms: int) -> None:
+def _stays_active(controller: Controller) -> None:
     """Take no notice of a lost leadership."""
 
 
@@ -134,7 +134,7 @@ def _proposed_isr(partition: Partition) -> frozenset[int]:
     return frozenset(member for member, _ in partition.pending.isr_with_epochs)
 
 
-def _keeps_uncommitted(controller: Controller, now_ms: int) -> None:
+def _keeps_uncommitted(controller: Controller) -> None:
     controller.epoch = STANDBY
     controller.pending_offset = 0
 
