@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.quiet_start import start_quietly
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 LOOPBACK = "127.0.0.1"
 CONNECT = "sc://"
@@ -39,6 +40,8 @@ SETTINGS = {
 }
 """Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Spark's default of 200 costs a small capture more than the work itself: two per core."""
 
 DAEMON = "mockraft.spark_replay.spark.worker_daemon"
 
@@ -65,8 +68,7 @@ def start_session(
         # the JVM only moves bytes: its second compiler takes more time than its code saves
         conf["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
         conf["spark.python.daemon.module"] = DAEMON
-        # Spark's default of 200 costs a small capture more than the work itself
-        conf["spark.sql.shuffle.partitions"] = str(2 * local_cores(master))
+        conf[PARTITIONS] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
     start_quietly(conf)
     builder = SparkSession.builder
@@ -83,6 +85,10 @@ def _connect(url: str, settings: Mapping[str, str]) -> SparkSession:
     for key, value in settings.items():
         if key.startswith("spark.sql."):
             session.conf.set(key, value)
+    if session.conf.get(PARTITIONS, None) is None:
+        # the client does not see the cores, but this is how many partitions Spark makes of numbers
+        (last,) = session.range(1 << 20).select(F.spark_partition_id().alias("part")).agg(F.max("part")).first() or (0,)
+        session.conf.set(PARTITIONS, str(2 * (last + 1)))
     register(session)
     return session
 

@@ -42,9 +42,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     from pyspark import __version__ as installed
 
-    left = [item for item in items for mark in item.iter_markers("needs_pyspark") if is_older(installed, mark.args[0])]
+    left = [item for item in items if not all(has(installed, mark) for mark in item.iter_markers("needs_pyspark"))]
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=left)
+
+
+def has(installed: str, needed: pytest.Mark) -> bool:
+    wanted: str = needed.args[0]
+    return installed.startswith(f"{wanted}.") if needed.kwargs.get("exactly") else not is_older(installed, wanted)
 
 
 def is_older(installed: str, wanted: str) -> bool:

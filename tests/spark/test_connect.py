@@ -94,6 +94,29 @@ def test_running_controller_is_refused_as_a_target(run: Command) -> None:
     assert "a running controller cannot be the target over Spark Connect" in done.stderr
 
 
+TASKS = """
+import sys
+import pyarrow as pa
+from mockraft.spark_replay.spark import tables
+from mockraft.spark_replay.spark.session import start_session
+def row_of_a_task(batches):
+    yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
+for settings in ({}, {"spark.sql.shuffle.partitions": "3"}):
+    frames = tables.frames(start_session(sys.argv[1], settings), sys.argv[2], ports=[19093])
+    rows = [row.rows for row in frames.mapInArrow(row_of_a_task, "rows long").collect()]
+    print(len(rows), sum(rows))
+"""
+
+
+def test_frames_take_two_tasks_for_each_core_of_the_server_or_as_many_as_are_set(
+    server: str, controller_capture: str
+) -> None:
+    words = [sys.executable, "-c", TASKS, server, controller_capture]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["4 1726", "3 1726"]
+
+
 STREAM = """
 import sys
 from mockraft.spark_replay.spark import tables
