@@ -33,7 +33,7 @@ class Rule(Enum):
         "kip-858",
         "PartitionRecord and PartitionChangeRecord will both have a new Directories field",
         "in PartitionChangeRecord it is tagged, and null while directories stay as they are",
-        "partition_rules.partition_rules",
+        "partition_rules.begin_change",
     )
     UNKNOWN_OFFLINE_DIR_FAILS_THE_HEARTBEAT = Wording(
         "kip-858",

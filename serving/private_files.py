@@ -31,18 +31,20 @@ def write_private(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
+def replace_file(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file so that a crash leaves the old one or the new one, whole.
 
-    Until it is complete its name ends in `suffix`; a file that is replaced keeps its mode. OSError when it cannot be
-    written.
+    A file that is replaced keeps its mode. OSError when it cannot be written.
     """
-    for _ in replace_file_in_steps(path, parts, suffix):
+    for _ in replace_file_in_steps(path, parts, ".tmp"):
         pass
 
 
 def replace_file_in_steps(path: Path, parts: Iterable[bytes], suffix: str) -> Iterator[None]:
-    """Do as `replace_file`, and pause at each empty part. If the iterator is closed before its end, nothing is left."""
+    """Do as `replace_file`, and pause at each empty part; until it is complete the file's name ends in `suffix`.
+
+    If the iterator is closed before its end, nothing is left.
+    """
     beside = path.with_name(path.name + suffix)
     try:
         with open(beside, "wb", opener=opener) as file:

@@ -16,21 +16,6 @@ from mockraft.releases import NEWEST
 pytestmark = pytest.mark.one_python
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    "wire",
-    "server",
-    "codegen",
-    "brokers",
-    "serving",
-    "kafka_configs",
-    "conformance",
-    "spark_replay",
-    "twin",
-    "front",
-    "speed",
-    "tests",
-    "benchmarks",
-)
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}

@@ -18,6 +18,7 @@ from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 _CONTROLLERS = 2
+_TIMEOUT_MS = 5_000
 _LOG_DIRS = 2
 
 
@@ -115,18 +116,16 @@ async def start_brokers(
     return fleet
 
 
-async def fetch_cluster_id(
-    bootstrap: tuple[str, int], timeout_ms: int = 5_000, security: ClientSecurity | None = None
-) -> str:
+async def fetch_cluster_id(bootstrap: tuple[str, int], security: ClientSecurity | None = None) -> str:
     """Request the cluster id from a controller (DescribeCluster with endpoint type 2, metadata.version 15 and above).
 
     Raises ConnectionError when no controller answers, LookupError when the controller refuses.
     """
     connection = await client.connect(
-        *bootstrap, client_id="mockraft", connect_timeout_ms=timeout_ms, security=security
+        *bootstrap, client_id="mockraft", connect_timeout_ms=_TIMEOUT_MS, security=security
     )
     try:
-        response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=timeout_ms)
+        response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=_TIMEOUT_MS)
     finally:
         await connection.close()
     if response.error_code != error_codes.NONE:

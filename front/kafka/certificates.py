@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 _DAYS = "1"
-_HOSTS = "DNS:localhost,IP:127.0.0.1,IP:::1"
 
 # All that RFC 5280 asks for, as strict clients do too (Python's own from 3.13 on).
 _AUTHORITY = """[req]
@@ -21,7 +20,8 @@ basicConstraints=critical,CA:TRUE
 keyUsage=critical,keyCertSign,cRLSign
 subjectKeyIdentifier=hash
 """
-_HOLDER = """basicConstraints=CA:FALSE
+_HOLDER = """subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1
+basicConstraints=CA:FALSE
 extendedKeyUsage=serverAuth,clientAuth
 subjectKeyIdentifier=hash
 authorityKeyIdentifier=keyid
@@ -53,30 +53,19 @@ class CertificateAuthority:
         made = ("req", "-x509", "-new", "-config", config, "-key", self._key)
         _openssl(*made, "-days", _DAYS, "-out", self.certificate)
 
-    def issue(self, subject: str, *, file_name: str | None = None, hosts: str = _HOSTS) -> Certificate:
+    def issue(self, subject: str, *, file_name: str | None = None) -> Certificate:
         """A new key and its certificate, in files called `file_name` (by default the last part of the subject).
 
-        `subject` is the holder as `openssl` writes it, the widest first: ``/O=mockraft/CN=broker-1``; `hosts` is what
-        it is good for, in the form of `openssl`'s subjectAltName.
+        `subject` is the holder as `openssl` writes it, the widest first: ``/O=mockraft/CN=broker-1``.
         """
         name = file_name or subject.rpartition("=")[2]
         certificate, key, request = (self.directory / f"{name}{ending}" for ending in (".pem", ".key", ".csr"))
         _new_key(key)
         _openssl("req", "-new", "-utf8", "-key", key, "-subj", subject, "-out", request)
         extensions = self.directory / f"{name}.ext"
-        extensions.write_text(f"subjectAltName={hosts}\n{_HOLDER}")
-        signed = (
-            "-CA",
-            self.certificate,
-            "-CAkey",
-            self._key,
-            "-CAcreateserial",
-            "-days",
-            _DAYS,
-            "-extfile",
-            extensions,
-        )
-        _openssl("x509", "-req", "-in", request, *signed, "-out", certificate)
+        extensions.write_text(_HOLDER)
+        signed = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-days", _DAYS)
+        _openssl("x509", "-req", "-in", request, *signed, "-extfile", extensions, "-out", certificate)
         keystore = self.directory / f"{name}.keystore.pem"
         keystore.write_text(key.read_text() + certificate.read_text())
         keystore.chmod(0o600)

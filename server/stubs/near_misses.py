@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.stub import Stub
     from mockraft.wire.json_form import Json, Tree
 
-NEAR_MISSES = 3
-"""Number of near misses reported (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
-
 EXCHANGES_JUDGED_MAX = 1_000
 """Number of newest exchanges that are compared: each one is decoded in full."""
 
@@ -73,14 +70,14 @@ class NearMiss:
 
 
 def near_stubs(
-    exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
+    exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int
 ) -> list[NearMiss]:
     """Return the stubs that came nearest to serving an exchange."""
     found = [_miss(each, exchange, (*judge(each.match, exchange), *_state(each, scenarios))) for each in stubs]
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
-def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limit: int = NEAR_MISSES) -> list[NearMiss]:
+def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limit: int) -> list[NearMiss]:
     """Return the exchanges that came nearest to a stub or a match; the newest first among equals."""
     match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
     newest_first = list(exchanges)[::-1]

@@ -187,7 +187,10 @@ class StubList:
     def near_misses(
         self, subject: Exchange | StubRequest | Stub | Match, exchanges: Iterable[Exchange] = (), limit: int = 3
     ) -> list[NearMiss]:
-        """Return the nearest stubs for an exchange, or the nearest of `exchanges` for a stub or a match. Best first."""
+        """Return the nearest stubs for an exchange, or the nearest of `exchanges` for a stub or a match. Best first.
+
+        As many as of WireMock's by default (NearMissCalculator.NEAR_MISS_COUNT).
+        """
         from mockraft.server.stubs.match import Match
         from mockraft.server.stubs.near_misses import near_stubs, nearest_exchanges
         from mockraft.server.stubs.stub import Stub

@@ -127,10 +127,10 @@ class Coordinating:
             self.sent += [effect] if isinstance(effect, Send) else []
         self.run()
 
-    def replicate(self, key: tuple[bytes, int], follower_id: int = 2) -> None:
-        """Let a follower have all of a partition."""
+    def replicate(self, key: tuple[bytes, int]) -> None:
+        """Let broker 2, the follower, have all of a partition."""
         hosted = self.hosts.find(key)
-        hosted.fetched(hosted.log.end_offset, FollowerFetch(follower_id, 10 + follower_id, 0), int(self.now_ms))
+        hosted.fetched(hosted.log.end_offset, FollowerFetch(2, 12, 0), int(self.now_ms))
         self.run()
 
     def _changed(self) -> None:

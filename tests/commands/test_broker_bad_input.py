@@ -247,8 +247,7 @@ async def test_malformed_response_is_reported_and_other_brokers_continue(answers
 class Redirecting:
     """Controllers that each say the leader is another one, in an epoch that nobody has heard of yet."""
 
-    def __init__(self, count: int = 3) -> None:
-        self.count = count
+    def __init__(self) -> None:
         self.endpoints: list[tuple[str, int]] = []
         self.fetches = 0
 
@@ -265,8 +264,8 @@ class Redirecting:
             offered = [ApiVersion(api_key=key, min_version=0, max_version=4) for key in (18, 62, 63)]
             return ApiVersionsResponse(api_keys=[ApiVersion(api_key=1, min_version=17, max_version=18), *offered])
         self.fetches += 1
-        host, port = self.endpoints[self.fetches % self.count]
-        leader = 3000 + self.fetches % self.count
+        host, port = self.endpoints[self.fetches % len(self.endpoints)]
+        leader = 3000 + self.fetches % len(self.endpoints)
         return FetchResponse(
             responses=[
                 FetchableTopicResponse(
@@ -286,7 +285,7 @@ class Redirecting:
 async def test_a_broker_that_is_sent_on_and_on_gives_up_without_haste() -> None:
     nobody_leads = Redirecting()
     async with contextlib.AsyncExitStack() as undo:
-        for _ in range(nobody_leads.count):
+        for _ in range(3):
             where, _ = await undo.enter_async_context(listening(nobody_leads.answer))
             nobody_leads.endpoints.append(endpoint_of(where))
         broker = SimulatedBroker.joining(where, CLUSTER_ID, 1, registration_timeout_ms=1000)

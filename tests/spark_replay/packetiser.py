@@ -326,9 +326,9 @@ def packets(
     return out
 
 
-def fragmented(segment: Segment, at: int = 24, link_type: int = ETHERNET) -> list[Packet]:
+def fragmented(segment: Segment, at: int) -> list[Packet]:
     """One IPv4 segment as two fragments, the first with `at` bytes of TCP (a multiple of 8)."""
     body = tcp(segment)
     first = ip(segment, body[:at], fragment=0x2000)
     second = ip(segment, body[at:], fragment=at // 8)
-    return [Packet(segment.time_ns, link(each, link_type)) for each in (first, second)]
+    return [Packet(segment.time_ns, link(each, ETHERNET)) for each in (first, second)]

@@ -30,8 +30,8 @@ def control_batch(host: str = "c1") -> bytes:
     return record_batch.encode_control(pairs, base_offset=0, leader_epoch=1, timestamp_ms=5)
 
 
-def registration_batch(base_offset: int, host: str = "c1") -> bytes:
-    endpoint = ControllerEndpoint(name="CONTROLLER", host=host, port=9, security_protocol=0)
+def registration_batch(base_offset: int) -> bytes:
+    endpoint = ControllerEndpoint(name="CONTROLLER", host="c1", port=9, security_protocol=0)
     record = RegisterControllerRecord(controller_id=3000, incarnation_id=bytes(16), end_points=[endpoint])
     values = [metadata_log_frame.encode(NoOpRecord(), 0), metadata_log_frame.encode(record, 0)]
     return record_batch.encode(values, base_offset=base_offset, leader_epoch=1, timestamp_ms=5)

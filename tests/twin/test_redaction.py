@@ -30,7 +30,6 @@ WORDS = (
     "mobileapp",
 )
 SECRETS = ("topsecret", "masterpass", "saltsaltsalt", "storedstored", "serverserver", "tokentoken")
-ENTITY = {"client-id": "mobileapp", "user": "alice"}
 CLUSTER_ID = "acmebank-production-01"
 
 

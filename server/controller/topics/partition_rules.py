@@ -17,38 +17,6 @@ if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
 
 
-def partition_rules(
-    controller: "ControllerContext",
-    topic: Topic,
-    partition: Partition,
-    *,
-    may_lead: Callable[[int], bool] | None = None,
-    election: Election | None = None,
-    isr_min: int | None = None,
-) -> PartitionRules:
-    """Return the constraints of one partition.
-
-    `may_lead` decides which brokers are able to lead (default: all active ones); each of them only if the directory of
-    its replica is online too (LeaderAcceptor). `election` overrides the kind from the topic's config, and `isr_min` is
-    its `min_isr` if the caller knows it.
-    """
-    is_able = controller.is_active if may_lead is None else may_lead
-
-    def is_acceptable_leader(broker_id: int) -> bool:
-        return is_able(broker_id) and _is_online(controller, partition, broker_id)
-
-    rules = controller.config.rules
-    return PartitionRules(
-        version=controller.image.version,
-        elr_enabled=controller.image.elr_enabled,
-        min_isr=min_isr(controller, topic) if isr_min is None else isr_min,
-        is_acceptable_leader=is_acceptable_leader,
-        default_dir=partial(default_dir, controller) if rules else controller.image.cluster.default_dir,
-        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in rules,
-        election=election or topic_election(controller, topic),
-    )
-
-
 def begin_change(
     controller: "ControllerContext",
     topic: Topic,
@@ -58,9 +26,28 @@ def begin_change(
     election: Election | None = None,
     isr_min: int | None = None,
 ) -> PartitionChange:
-    """Return a change of one partition, with its constraints: see `partition_rules`."""
+    """Return a change of one partition, with its constraints.
+
+    `may_lead` decides which brokers are able to lead (default: all active ones); each of them only if the directory of
+    its replica is online too (LeaderAcceptor). `election` overrides the kind from the topic's config, and `isr_min` is
+    its `min_isr` if the caller knows it.
+    """
     partition = topic.partitions[partition_id]
-    rules = partition_rules(controller, topic, partition, may_lead=may_lead, election=election, isr_min=isr_min)
+    is_able = controller.is_active if may_lead is None else may_lead
+
+    def is_acceptable_leader(broker_id: int) -> bool:
+        return is_able(broker_id) and _is_online(controller, partition, broker_id)
+
+    ours = controller.config.rules
+    rules = PartitionRules(
+        version=controller.image.version,
+        elr_enabled=controller.image.elr_enabled,
+        min_isr=min_isr(controller, topic) if isr_min is None else isr_min,
+        is_acceptable_leader=is_acceptable_leader,
+        default_dir=partial(default_dir, controller) if ours else controller.image.cluster.default_dir,
+        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in ours,
+        election=election or topic_election(controller, topic),
+    )
     return PartitionChange(topic.topic_id, partition_id, partition, rules)
 
 

@@ -199,8 +199,8 @@ def opened(broker: KafkaBroker) -> Logs:
     return logs
 
 
-def the_log(logs: Logs, topic: str, partition: int = 0) -> HeldLog:
-    (held,) = [held for held in logs.held() if held.topic_partition == (topic, partition)]
+def the_log(logs: Logs, topic: str) -> HeldLog:
+    (held,) = [held for held in logs.held() if held.topic_partition == (topic, 0)]
     return held
 
 

@@ -35,8 +35,8 @@ def put(name: str, meta: MetaProperties | bytes) -> Damage:
     return lambda root: write(root / name, meta if isinstance(meta, bytes) else meta.write())
 
 
-def with_id(letter: str, meta: MetaProperties = GOOD) -> MetaProperties:
-    return meta.with_directory_id(letter.encode() * 16)
+def with_id(letter: str) -> MetaProperties:
+    return GOOD.with_directory_id(letter.encode() * 16)
 
 
 def both_formatted(root: Path) -> None:

@@ -111,10 +111,9 @@ class LoneNode:
         self.raft.maybe_transition(leader_id, epoch, self.raft.address_of(leader_id), self.now_ms)
         return self.poll()
 
-    def fetch_from(self, node_id: int, offset: int | None = None) -> None:
-        """Another node fetches from this leader."""
-        offset = self.log.end_offset if offset is None else offset
-        self.raft.fetched(ReplicaKey(node_id, directory_id(node_id)), offset, self.now_ms)
+    def fetch_from(self, node_id: int) -> None:
+        """Another node fetches from the end of this leader's log."""
+        self.raft.fetched(ReplicaKey(node_id, directory_id(node_id)), self.log.end_offset, self.now_ms)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.topic_record import TopicRecord
@@ -38,6 +39,12 @@ def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
     if not any(log.records()):
         log.append(log.bootstrap_records(), now_ms)
     return log
+
+
+def written_snapshot(log: MetadataLog, now_ms: int = 5000) -> SnapshotId:
+    found = log.write_snapshot([record for _, record in log.records()], now_ms)
+    assert found is not None
+    return found
 
 
 def full_disk(*_: object) -> int:

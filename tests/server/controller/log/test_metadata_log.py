@@ -16,7 +16,7 @@ from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
-from .conftest import topic
+from .conftest import topic, written_snapshot
 
 NOOP = RecordAt(NoOpRecord(), 0)
 HEAD_END = 12  # 3 control records and 9 of the bootstrap
@@ -87,12 +87,6 @@ def test_a_follower_with_another_log_gets_the_end_of_this_one() -> None:
         assert log.check(offset, epoch) is None
     for offset, epoch, found in ((HEAD_END + 1, 1, (1, HEAD_END)), (HEAD_END, 9, (1, HEAD_END)), (5, 0, (0, 0))):
         assert log.check(offset, epoch) == EpochEndOffset(*found)
-
-
-def written_snapshot(log: MetadataLog, now_ms: int = 5000) -> SnapshotId:
-    found = log.write_snapshot([record for _, record in log.records()], now_ms)
-    assert found is not None
-    return found
 
 
 def test_a_snapshot_covers_the_whole_log() -> None:

@@ -13,7 +13,7 @@ from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import record_batch
 
 from ....conftest import Cluster
-from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among
+from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among, written_snapshot
 
 HEAD_END = 12
 
@@ -75,25 +75,19 @@ def test_crash_at_any_byte_of_the_first_start_starts_empty(reopen: Open, tmp_pat
         again.close()
 
 
-def with_snapshot(log: MetadataLog, now_ms: int = 3000) -> SnapshotId:
-    found = log.write_snapshot([record for _, record in log.records()], now_ms)
-    assert found is not None
-    return found
-
-
 def without_the_first_log(reopen: Open) -> tuple[MetadataLog, SnapshotId]:
     """A log with two topics_among that begins at its second snapshot, and the snapshot."""
     log = reopen(metadata_max_retention_bytes=1)
     for number in range(2):
         log.append([topic(number)], 2000)
-        last = with_snapshot(log)
+        last = written_snapshot(log)
     return log, last
 
 
 def test_starts_from_a_snapshot(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
     log.append([topic(1)], 2000)
-    first = with_snapshot(log)
+    first = written_snapshot(log)
     log.append([topic(2)], 2000)
     again = reopen()
     assert [found.id for found in again.snapshots] == [first]
@@ -106,7 +100,7 @@ def test_starts_from_a_snapshot_after_the_log_below_it_was_deleted(reopen: Open,
     log = reopen(metadata_max_retention_bytes=1)
     for number in range(3):
         log.append([topic(number)], 2000)
-        last = with_snapshot(log)
+        last = written_snapshot(log)
     log.append([topic(3)], 2000)
     names = sorted(path.name for path in (tmp_path / "data" / "__cluster_metadata-0").iterdir())
     base = f"{last.end_offset:020d}"
@@ -133,7 +127,7 @@ def test_a_log_that_lost_its_end_begins_after_the_snapshot(
 ) -> None:
     log = reopen()
     log.append([topic(1)], 2000)
-    last = with_snapshot(log)
+    last = written_snapshot(log)
     copy = crashed(log, tmp_path / "crashed")
     (copy / f"__cluster_metadata-0/{last.end_offset:020d}.log").unlink()
     os.truncate(copy / FIRST_SEGMENT, (copy / FIRST_SEGMENT).stat().st_size - 1)
@@ -169,7 +163,7 @@ def test_a_snapshot_after_which_nothing_could_follow_is_named(reopen: Open, tmp_
 
 def test_a_damaged_snapshot_is_named(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
-    last = with_snapshot(log)
+    last = written_snapshot(log)
     path = tmp_path / "data" / "__cluster_metadata-0" / last.file_name
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataDirError, match=last.file_name):
@@ -236,7 +230,7 @@ def test_damage_anywhere_is_recovered_from_or_named(reopen: Open, tmp_path: Path
     log = reopen(metadata_log_segment_bytes=700)
     for number in range(8):
         log.append([topic(number)], 2000)
-    with_snapshot(log)
+    written_snapshot(log)
     log.append([topic(9)], 2000)
     log.close()
     rng = random.Random(4)
