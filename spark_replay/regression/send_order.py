@@ -22,8 +22,11 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 
 METADATA_VERSION = "metadata.version"
-ABSENCE_NS_MAX = 10_000_000_000
-"""Slightly more than Kafka's default broker.session.timeout.ms: longer absences are not waited out further."""
+ABSENCE_NS_MAX = 11_000_000_000
+"""The longest time to wait for the end of a broker's session.
+
+More than Kafka's default broker.session.timeout.ms and an eighth of it, as sessions are checked eight times in that.
+"""
 
 CONNECTION, CAUSAL, PACED = "connection", "causal", "paced"
 ORDERS = {

@@ -1,4 +1,7 @@
-"""The virtual clock of a replay's own controller: it goes as real time does, and skips what nobody waits for."""
+"""The virtual clock of a replay's own controller: it goes as real time does, and skips what nobody waits for.
+
+On a machine too busy to replay at the usual speed it goes slower: else sessions would end that did not in the capture.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from urllib.parse import urlsplit
 from mockraft.wire.errors import DisconnectedError
 
 TICK_S = 0.02
+GAP_S_MAX = 2 * TICK_S
+"""Real time that passes for the controller between two ticks, however late the second one is."""
 
 
 class VirtualClock:
@@ -20,30 +25,28 @@ class VirtualClock:
 
     def __init__(self, admin: str) -> None:
         self._address = urlsplit(admin)
-        self._skipped_s = 0.0
+        self._passed_s = 0.0
+        self._read_s = asyncio.get_running_loop().time()
         self._sent_ms = 0
-        self._began_s = asyncio.get_running_loop().time()
         self._turn = asyncio.Lock()
 
     def now_s(self) -> float:
-        """Return the event loop's time and what was skipped."""
-        return asyncio.get_running_loop().time() + self._skipped_s
+        """Return the seconds that have passed for the controller."""
+        return self._passed_s + min(asyncio.get_running_loop().time() - self._read_s, GAP_S_MAX)
 
     async def run(self) -> None:
-        """Keep the controller's clock at real time until cancelled, or until the controller is gone."""
+        """Keep the controller's clock going until cancelled, or until the controller is gone."""
         with suppress(DisconnectedError):  # its requests fail as well, and their rows tell it
             while True:
-                await self._advance()
+                await self.skip_to(self.now_s())
                 await asyncio.sleep(TICK_S)
 
     async def skip_to(self, due_s: float) -> None:
         """Skip to a time of `now_s`. Raises DisconnectedError."""
-        self._skipped_s += max(0.0, due_s - self.now_s())
-        await self._advance()
-
-    async def _advance(self) -> None:
+        self._passed_s = max(due_s, self.now_s())
+        self._read_s = asyncio.get_running_loop().time()
         async with self._turn:
-            ms = int((self.now_s() - self._began_s) * 1000) - self._sent_ms
+            ms = int(self._passed_s * 1000) - self._sent_ms
             if ms <= 0:
                 return
             self._sent_ms += ms

@@ -29,7 +29,7 @@ from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
-from mockraft.spark_replay.regression.virtual_clock import VirtualClock
+from mockraft.spark_replay.regression.virtual_clock import GAP_S_MAX, VirtualClock
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
@@ -119,10 +119,10 @@ def test_steps_follow_capture_order_and_broker_absences() -> None:
     sent_ns = [step.captured.request_ts_ns for step in to_send]
     assert sent_ns == sorted(sent_ns)
     assert (known.node_id, known.exchanges) == (3000, 866)
-    # Two brokers were away one after the other, and one of them again: each time ten seconds are enough.
+    # Two brokers were away one after the other, and one of them again: each time eleven seconds are enough.
     paces = [step.paced for step in to_send if step.paced is not None]
     assert len({start_ns for start_ns, _ in paces}) == 3
-    assert max(passed_ns for _, passed_ns in paces) == 10_000_000_000
+    assert max(passed_ns for _, passed_ns in paces) == 11_000_000_000
     assert sum(step.is_last for step in to_send) <= len({step.captured.connection for step in to_send})
 
 
@@ -256,6 +256,22 @@ def test_new_process_skips_the_time_that_brokers_are_away() -> None:
     different = {str(row["path"]).rpartition(".")[2] for row in counted(diffs)}
     assert different == {"errorCode", "highWatermark"}  # as with real time: docs/evidence/replayed-capture.md
     assert results["equal"].to_pylist().count(False) == 2
+
+
+async def test_time_in_which_the_replay_stood_still_does_not_pass_for_the_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def post(_: VirtualClock, body: bytes) -> None:
+        sent_ms.append(json.loads(body)["ms"])
+
+    clock, loop, sent_ms = VirtualClock("http://127.0.0.1:1"), asyncio.get_running_loop(), list[int]()
+    later_s = loop.time() + 60
+    with monkeypatch.context() as patched:
+        patched.setattr(VirtualClock, "_post", post)
+        patched.setattr(loop, "time", lambda: later_s)
+        await clock.skip_to(clock.now_s())
+        await clock.skip_to(clock.now_s() + 5)
+    assert sent_ms == [1000 * GAP_S_MAX, 5_000]
 
 
 @pytest.mark.parametrize(("order", "command"), [(PACED, SERVE), (CAUSAL, (SERVE[0], "-u", *SERVE[1:]))])
