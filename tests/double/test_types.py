@@ -116,7 +116,7 @@ def test_help_and_repr_show_what_runs() -> None:
             controller.brokers[1]: "<SyncSimulatedBroker of <SimulatedBroker 1, RUNNING>>",
             controller.state: "<ThreadedState of nodes 3000>",
             controller.faults: "<faults, 1 active>",
-            controller.faults.latency(latency_ms=0): "<SwitchedOn latency-1, fired 0 times>",
+            controller.faults.latency(latency_ms=0, client_id="nobody"): "<SwitchedOn latency-1, fired 0 times>",
         }
         for each, pattern in shown.items():
             assert re.fullmatch(pattern, repr(each)), repr(each)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from mockraft.kafka.child_process import wait_until
 from mockraft.lab import trial
@@ -87,13 +88,17 @@ def test_pytest_without_the_plugin_runs(tmp_path: Path) -> None:
 
 
 def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
-    child = "import time; time.sleep(60)"
-    starts = f"p = subprocess.Popen([sys.executable, '-c', {child!r}]); print(p.pid, flush=True); p.wait()"
-    command = [sys.executable, "-c", f"import subprocess, sys; {starts}"]
+    command = ["sh", "-c", "sleep 60 & echo $!; wait"]
     outcome = trial.run(Subject(command, timeout_s=2), {"stubs": []}, tmp_path / "run")
     assert (outcome.exit_code, str(outcome).split(" after")[0]) == (None, "failed, did not end")
-    stat = Path(f"/proc/{int(outcome.output)}/stat")
-    assert not stat.exists() or stat.read_text().split()[2] == "Z"
+    wait_until(lambda: has_ended(int(outcome.output)), DEADLINE_S, "the end of the child")
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_stopped_lab_kills_the_command_and_deletes_its_files(tmp_path: Path) -> None:

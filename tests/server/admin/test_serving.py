@@ -80,7 +80,7 @@ async def test_half_a_request_times_out(controller: Controller, sent: bytes) -> 
 
 
 async def test_the_next_request_of_a_connection_times_out_too(controller: Controller) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=0.05))
+    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=1))
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
