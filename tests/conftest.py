@@ -1,5 +1,6 @@
 """A controller without sockets, called as the node calls it, with a virtual clock."""
 
+import gc
 import random
 from typing import Any
 
@@ -50,6 +51,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.get_closest_marker("soak")]
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests to no garbage collection: a full one stops a busy machine for longer than a session."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
