@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, cast, get_type_hints
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.releases import release
 from mockraft.serving.directory_ids import draw_uuid, in_java_order
 from mockraft.serving.option_types import check_option
 from mockraft.wire import api_keys, messages
@@ -19,6 +19,8 @@ from mockraft.wire.messages.broker_registration_request import BrokerRegistratio
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
 from mockraft.wire.names import did_you_mean
 
+SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = release().feature_ranges()
+"""The feature ranges that brokers of the default release register, (min, max) by feature."""
 PLAINTEXT = 0
 REQUEST_TIMEOUT_MS = ("request.timeout.ms", 30_000)
 """A key of server.properties, and its default."""

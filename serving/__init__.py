@@ -4,10 +4,10 @@
 * `parked` is the result of a handler that must wait.
 * `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.
 * `error_responses` are those of APIs that both controllers and brokers have.
-* `registry` builds the table by API key and checks it.
 * `option_types` checks the values of options.
 * `extras` explains how to install a missing package.
 * `pages` renders HTML from a template of a package.
+* `private_files` and `directory_lock` are for files of one process, `linear_patterns` for regular expressions of users.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
 
 This package has no clock, sockets, threads or randomness of its own, and imports only `wire`.

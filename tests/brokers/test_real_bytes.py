@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import Assignments
-from mockraft.brokers.config import BrokerConfig, Listener, draw_config, registration_of
-from mockraft.brokers.features import SUPPORTED_FEATURES
+from mockraft.brokers.config import SUPPORTED_FEATURES, BrokerConfig, Listener, draw_config, registration_of
 from mockraft.brokers.lifecycle import BrokerState, Lifecycle
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -6,14 +6,12 @@ import pytest
 from mockraft.conformance.requests import complete
 from mockraft.server.apis.registry import APIS
 from mockraft.serving.api import Api, error_code_only, error_with_default_message, error_with_message
-from mockraft.serving.registry import by_api_key
 from mockraft.wire import error_codes, messages
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 
@@ -179,15 +177,3 @@ def test_an_api_has_the_versions_of_its_message_unless_others_are_given() -> Non
 def test_an_api_without_a_way_to_answer_errors_is_refused() -> None:
     with pytest.raises(TypeError, match="AlterClientQuotasResponse has no error_code: the API needs an error_form"):
         Api(AlterClientQuotasRequest, AlterClientQuotasResponse, print)
-
-
-def test_a_table_has_each_key_once_and_the_response_of_its_request() -> None:
-    heartbeat: AnyApi = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, print)
-    unregister: AnyApi = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, print)
-    assert by_api_key([unregister, heartbeat]) == {63: heartbeat, 64: unregister}
-    assert list(by_api_key([unregister, heartbeat])) == [63, 64]
-    with pytest.raises(ValueError, match="duplicate API key 63: BrokerHeartbeatRequest"):
-        by_api_key([heartbeat, unregister, heartbeat])
-    wrong: AnyApi = Api(CreateDelegationTokenRequest, BrokerHeartbeatResponse, print)
-    with pytest.raises(ValueError, match="BrokerHeartbeatResponse is not the response of CreateDelegationTokenRequest"):
-        by_api_key([wrong])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft.brokers.apis.registry import APIS
+from mockraft.brokers.apis.registry import ALL, APIS
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -139,6 +139,11 @@ def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: st
     assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert (response.principal_name, response.token_requester_principal_name) == (expected, "ANONYMOUS")
     assert response.expiry_timestamp_ms == -1
+
+
+def test_each_api_is_in_the_table_once_with_its_response() -> None:
+    assert len(APIS) == len(ALL)
+    assert [key for key, api in APIS.items() if api.response.api_key != key] == []
 
 
 ASKED = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
