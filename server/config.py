@@ -65,7 +65,7 @@ class ControllerConfig:
     )
     controller_listener_name: str = option("CONTROLLER", "Listening", "The brokers' controller.listener.names.")
     data_dir: Path | None = option(
-        None, "Log", "Directory of the metadata log, in Kafka's own format. Default: in memory."
+        None, "Metadata log", "Directory of the metadata log, in Kafka's own format. Default: in memory."
     )
     initial_state: Path | None = option(
         None,
@@ -122,7 +122,7 @@ class ControllerConfig:
     )
     heartbeat_interval_ms: int = option(2_000)
     metadata_max_idle_interval_ms: int = option(
-        500, "Log", "Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
+        500, "Metadata log", "Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
     )
     auto_leader_rebalance_enable: bool = option(True)
     leader_imbalance_check_interval_seconds: int = option(
@@ -134,17 +134,17 @@ class ControllerConfig:
         "Look for leaderless partitions whose topic allows an unclean election this often.",
     )
     metadata_log_max_record_bytes_between_snapshots: int = option(
-        20_971_520, "Log", "Write a snapshot after so many bytes of log."
+        20_971_520, "Metadata log", "Write a snapshot after so many bytes of log."
     )
     metadata_log_max_snapshot_interval_ms: int = option(
-        3_600_000, "Log", "Write a snapshot after so long; 0 is never.", lowest=0
+        3_600_000, "Metadata log", "Write a snapshot after so long; 0 is never.", lowest=0
     )
     metadata_max_retention_bytes: int = option(
-        104_857_600, "Log", "Drop log segments that a snapshot covers above so many bytes.", lowest=0
+        104_857_600, "Metadata log", "Drop log segments that a snapshot covers above so many bytes.", lowest=0
     )
-    metadata_log_segment_bytes: int = option(1_073_741_824, "Log", "Size of a segment file of the log.")
+    metadata_log_segment_bytes: int = option(1_073_741_824, "Metadata log", "Size of a segment file of the log.")
     metadata_log_fsync: bool = option(
-        False, "Log", "Force every append to the disk, so that it survives a power cut too."
+        False, "Metadata log", "Force every append to the disk, so that it survives a power cut too."
     )
 
     num_partitions: int = option(1, "Cluster", "Default partitions of a topic.")

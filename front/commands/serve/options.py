@@ -170,7 +170,7 @@ _OF_THE_PROCESS = (
         "stay_after_failure",
         bool,
         False,
-        "Log",
+        "Metadata log",
         "Keep answering requests that need no write after the disk is full or another failure that ends all writes. "
         "Default: the process ends with exit code 5.",
     ),
@@ -183,7 +183,7 @@ HEADINGS = (
     "Test setup",
     "Admin API",
     "Cluster",
-    "Log",
+    "Metadata log",
     "Quorum",
     "Security",
     "Authorization",
