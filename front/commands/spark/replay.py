@@ -16,6 +16,7 @@ from mockraft.commands.exit_codes import ExitCode, exit_codes
 from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_file, write_json
 from mockraft.commands.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.commands.traffic.replay import FINDINGS_SHOWN, value_text
 
 if TYPE_CHECKING:
     from mockraft.commands.spark.progress import TaskProgress
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
     from mockraft.spark_replay.storage import Location
-
-FINDINGS_SHOWN = 40
 
 ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
 
@@ -277,8 +276,9 @@ def _show(found: dict[str, Any]) -> None:
             markup=False,
             soft_wrap=True,
         )
-        console.print(f"  captured  {_named(each, 'expected')}", style="green", markup=False, soft_wrap=True)
-        console.print(f"  live      {_named(each, 'actual')}", style="red", markup=False, soft_wrap=True)
+        for name, which, style in (("captured", "expected", "green"), ("live    ", "actual", "red")):
+            text = value_text(each["path"], each[which])
+            console.print(f"  {name}  {text}", style=style, markup=False, soft_wrap=True)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
             console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow", markup=False)
@@ -290,12 +290,3 @@ def _show(found: dict[str, Any]) -> None:
     if any(each["override"] and each["fired"] for each in found["rules"]):
         allowed += " or as your rules permit"
     console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured{allowed}, in {sessions}")
-
-
-def _named(finding: dict[str, Any], which: str) -> str:
-    """Return a value as text, an error code with its name."""
-    from mockraft.wire import error_codes
-
-    value = finding[which]
-    is_code = isinstance(value, int) and str(finding["path"]).endswith("errorCode")
-    return f"{value} {error_codes.name(value)}" if is_code else str(value)

@@ -191,8 +191,8 @@ def _show(found: Report) -> None:
         console.print(
             Text.assemble((f"{finding.api} {finding.path}", "bold"), f"  {finding.occurrences:,}x  ({numbers}{more})")
         )
-        console.print(Text(f"  captured  {_brief(finding.path, finding.captured)}", style="green"))
-        console.print(Text(f"  live      {_brief(finding.path, finding.live)}", style="red"))
+        console.print(Text(f"  captured  {value_text(finding.path, finding.captured)}", style="green"))
+        console.print(Text(f"  live      {value_text(finding.path, finding.live)}", style="red"))
     if len(found.findings) > FINDINGS_SHOWN:
         console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; all are in --json")
     console.print(
@@ -201,7 +201,8 @@ def _show(found: Report) -> None:
     )
 
 
-def _brief(path: str, value: object) -> str:
+def value_text(path: str, value: object) -> str:
+    """Return a value of a field as text, cut if it is long, an error code with its name."""
     from mockraft.wire import error_codes
 
     if path.endswith("errorCode") and isinstance(value, int):
