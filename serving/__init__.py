@@ -6,7 +6,7 @@
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `option_types` checks the values of options.
 * `extras` explains how to install a missing package.
-* `pages` renders HTML from a template of a package.
+* `pages` renders HTML from a template of a package, and cleans text for XML.
 * `private_files` and `directory_lock` are for files of one process, `linear_patterns` for regular expressions of users.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
 

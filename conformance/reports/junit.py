@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.serving.pages import xml_text
 from mockraft.serving.private_files import write_private
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(found: Run, path: Path) -> None:
@@ -43,12 +41,8 @@ def _add_case(suite: ET.Element, verdict: Verdict) -> None:
     classname = f"conformance.{verdict.area.replace(' ', '_')}"
     case = ET.SubElement(suite, "testcase", name=verdict.name, classname=classname, time=f"{verdict.seconds:.3f}")
     if _is_failure(verdict):
-        failure = ET.SubElement(case, "failure", message=_clean(verdict.reason))
-        failure.text = _clean("\n".join(lines(verdict)))
+        failure = ET.SubElement(case, "failure", message=xml_text(verdict.reason))
+        failure.text = xml_text("\n".join(lines(verdict)))
     elif verdict.outcome is not Outcome.PASSED:
         known = f"known difference {verdict.known_difference}: " if verdict.known_difference else ""
-        ET.SubElement(case, "skipped", message=_clean(known + verdict.reason))
-
-
-def _clean(text: str) -> str:
-    return _NO_XML.sub("�", text)
+        ET.SubElement(case, "skipped", message=xml_text(known + verdict.reason))

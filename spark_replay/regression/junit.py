@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from mockraft.serving.pages import xml_text
 
 
 def as_junit(found: Mapping[str, Any]) -> bytes:
@@ -42,4 +41,4 @@ def _lines(differences: Sequence[Mapping[str, Any]]) -> str:
         lines.append(
             f"{each['path']} {each['kind']} {each['count']}x: captured {captured}, live {live} (first {first})"
         )
-    return _NO_XML.sub("\ufffd", "\n".join(lines))
+    return xml_text("\n".join(lines))
