@@ -4,7 +4,7 @@ from mockraft import Controller, conformance
 from mockraft.conformance.suite import all_cases
 
 NO_SESSION_ENDS_MS = 600_000
-SESSION_TIMEOUT_MS = 3_000
+SESSION_TIMEOUT_MS = 6_000
 
 
 async def test_all_cases_pass_twice_and_clean_up() -> None:

@@ -55,12 +55,12 @@ async def test_three_nodes_one_leader_and_one_history() -> None:
 
 async def test_a_simulated_broker_follows_every_kind_of_failover() -> None:
     options: ControllerOptions = {
-        "controller_quorum_fetch_timeout_ms": 300,
-        "controller_quorum_election_timeout_ms": 300,
+        "controller_quorum_fetch_timeout_ms": 1_500,
+        "controller_quorum_election_timeout_ms": 500,
     }
     async with (
         Quorum(3, **options) as quorum,
-        SimulatedBroker.joining(quorum.bootstrap, quorum.cluster_id, 1, session_timeout_ms=2000) as broker,
+        SimulatedBroker.joining(quorum.bootstrap, quorum.cluster_id, 1, session_timeout_ms=9000) as broker,
     ):
         await broker.wait_until(BrokerState.RUNNING)
         await quorum.elect(3001)

@@ -59,6 +59,15 @@ def wait_for(what: str, condition: Callable[[], object], process: subprocess.Pop
         time.sleep(0.02)
 
 
+def descendants(pid: int) -> list[psutil.Process]:
+    """Return the processes below one. psutil's own `children` compares times of a clock that is set."""
+    running, pids, found = list(psutil.process_iter(["ppid"])), {pid}, list[psutil.Process]()
+    while below := [each for each in running if each.info["ppid"] in pids and each.pid not in pids]:
+        found += below
+        pids |= {each.pid for each in below}
+    return found
+
+
 class StandaloneCluster:
     """A master and its workers, each with one core; everything they write is in `folder`."""
 
@@ -117,7 +126,7 @@ class StandaloneCluster:
 
     def processes_of(self, worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
         """Return the processes that a worker started: executors and their children."""
-        return psutil.Process(worker.pid).children(recursive=True)
+        return descendants(worker.pid)
 
     def log(self, name: str) -> str:
         """Return a process's output."""
@@ -127,7 +136,7 @@ class StandaloneCluster:
         """Stop everything that still runs."""
         for process in reversed(self.processes):
             if process.poll() is None:
-                started = psutil.Process(process.pid).children(recursive=True)
+                started = descendants(process.pid)
                 process.kill()
                 process.wait()
                 for each in started:

@@ -19,7 +19,7 @@ from ..budgets import soak
 from ..s3_server import S3Server
 from ..spark_replay.ring_files import ring_files
 from ..spark_replay.streams.reassembled import in_order
-from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
+from .standalone_cluster import QUICK_JAVA, StandaloneCluster, descendants, standalone_cluster, wait_for, write_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark_processes"), pytest.mark.timeout(900)]
 
@@ -165,7 +165,7 @@ def test_driver_killed_while_it_writes_leaves_the_earlier_table(
     with standalone_cluster(tmp_path, workers=2) as cluster:
         run = Run(cluster, tmp_path, out, controller_capture)
         run.wait_until_held()
-        for process in (*psutil.Process(run.job.pid).children(recursive=True), psutil.Process(run.job.pid)):
+        for process in (*descendants(run.job.pid), psutil.Process(run.job.pid)):
             process.send_signal(signal.SIGKILL)
         run.job.wait()
         (run.gate / "go").touch()
