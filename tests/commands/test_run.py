@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from mockraft.commands.run.picture import BrokerRow, Line, Picture
 from mockraft.commands.run.screen import Screen, age_text, clock_text
+from mockraft.kafka.child_process import free_port
 from rich.console import Console
 
 from .cli import in_a_terminal
@@ -29,9 +29,9 @@ def launch() -> Iterator[Launch]:
     """Start `mockraft …`; whatever still runs at the end is killed."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
+    def start(*arguments: str, program: tuple[str, ...] = ("-m", "mockraft")) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "mockraft", *arguments],
+            [sys.executable, *program, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -85,14 +85,17 @@ def test_a_signal_ends_it_cleanly(launch: Launch, number: signal.Signals) -> Non
 
 
 def test_takes_another_port_when_the_usual_one_is_taken(launch: Launch) -> None:
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Where another process has it already, it is taken all the more.
-        with contextlib.suppress(OSError):
-            taken.bind(("127.0.0.1", 9093))
-            taken.listen()
-        process = launch("run", "--brokers", "0", "--for", "0")
-        assert read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] != "9093"
+    # Not Kafka's usual one itself: servers of the documentation's pages may be about to listen on it.
+    usual = (
+        "from mockraft.commands.run import command; command.DEFAULT_PORT = {}; from mockraft.cli import main; main()"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = launch("run", "--brokers", "0", "--for", "0", program=("-c", usual.format(port)))
+        assert read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] != str(port)
+    free = free_port()
+    process = launch("run", "--brokers", "0", "--for", "0", program=("-c", usual.format(free)))
+    assert read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] == str(free)
 
 
 def test_port_in_use_is_reported(launch: Launch) -> None:
