@@ -111,36 +111,26 @@ def judge_as(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, make_body: MakeBody | None
 ) -> Verdict:
     """Return the verdict on a frame of a message class, in a version that the class has."""
-    before = header_version(overlay, cls.api_key, version, is_response)
+    version_of_header = header_version(overlay, cls.api_key, version, is_response)
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
+    at = 0
     try:
-        header, at = header_class.read_from(data, before, 0)
+        header, at = header_class.read_from(data, version_of_header, 0)
         block = data[at:]
         read = _body if len(block) > REMEMBERED_BODY_BYTES_MAX else _remembered
         body = read(cls, version, block, make_body)
     except WireError as error:
-        return _refused(error, data, cls, version, before, header_class)
-    written = header.write(before) + body.written
+        # The offset in the frame. A wrong length can put the reader beyond the end.
+        offset = None if error.offset is None else min(error.offset + at, len(data))
+        place = "" if error.field is None else f" (field {error.field})"
+        return Verdict("error", offset, f"{error.what}{place}")
+    written = header.write(version_of_header) + body.written
     tags = (*(tag for tag, _ in header.unknown_tagged_fields), *body.unknown_tags)
     if body.refusal is not None:
         return Verdict("ok", None, body.refusal, False, None, tags, body.made)
     if written == data:
         return Verdict("ok", None, None, True, None, tags, body.made)
     return Verdict("ok", None, None, False, first_difference(written, data), tags, body.made)
-
-
-def _refused(
-    error: WireError, data: bytes, cls: type[Message], version: int, before: int, header_class: type[Message]
-) -> Verdict:
-    """Return the verdict for an error, with its offset in the frame instead of the body."""
-    try:
-        _, at = header_class.read_from(data, before, 0)
-    except WireError:
-        at = 0
-    # A wrong length can put the reader beyond the end.
-    offset = None if error.offset is None else min(error.offset + at, len(data))
-    place = "" if error.field is None else f" (field {error.field})"
-    return Verdict("error", offset, f"{error.what}{place}")
 
 
 def _body(cls: type[Message], version: int, block: bytes, make_body: MakeBody | None) -> _Body:
