@@ -319,7 +319,7 @@ class Directories(Component):
     def _place_some(self) -> None:
         """Place waiting replicas for one time slice: disk operations take time, and heartbeats must continue."""
         self._counts = None
-        for key in list(itertools.islice(self.waiting, time_slice.PIECES)):
+        for key in list(itertools.islice(self.waiting, time_slice.REPLICAS_AT_ONCE)):
             del self.waiting[key]
             self._place(key)
         if self.waiting:

@@ -194,6 +194,10 @@ class Cluster:
         found = [record_at for _, record_at in self.log.records(self._mark)]
         return [record_at for record_at in found if type_name(record_at.record) != "NoOpRecord"]
 
+    def written_types(self) -> list[str]:
+        """The types of these records."""
+        return [type_name(record) for record, _ in self.written()]
+
     def broker(self, broker_id: int) -> BrokerRegistration:
         """The broker as the image has it."""
         return self.controller.image.cluster.brokers[broker_id]

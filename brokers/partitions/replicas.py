@@ -179,7 +179,7 @@ class Replicas(Component):
         touched = view.take_touched()
         later = touched & unplaced.keys()
         touched -= later
-        for key in list(islice(touched, time_slice.PIECES)):
+        for key in list(islice(touched, time_slice.REPLICAS_AT_ONCE)):
             touched.discard(key)
             self.apply(key)
         if touched:

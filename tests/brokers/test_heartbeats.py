@@ -144,7 +144,7 @@ async def test_slow_or_faulty_controller_is_no_outage(error: Exception) -> None:
 
 
 def test_places_all_replicas_with_one_per_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slice, "PIECES", 1)
+    monkeypatch.setattr(time_slice, "REPLICAS_AT_ONCE", 1)
     with Controller.sync(brokers=3) as controller:
         admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
         for _ in range(2):

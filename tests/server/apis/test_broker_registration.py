@@ -197,15 +197,11 @@ def test_a_new_incarnation_has_a_new_session(cluster: Cluster) -> None:
     assert cluster.heartbeat(1, want_fence=True).is_fenced is True
 
 
-def written(cluster: Cluster) -> list[str]:
-    return [records.TYPES[record.api_key] for record, _ in cluster.written()]
-
-
 def test_success_has_an_empty_message(cluster: Cluster) -> None:
     cluster.register(1)
     response = cluster.unregister(1)
     assert (response.error_code, response.error_message) == (0, "")
-    assert written(cluster) == ["UnregisterBrokerRecord"]
+    assert cluster.written_types() == ["UnregisterBrokerRecord"]
 
 
 def test_it_stays_eligible_until_its_id_registers_again(cluster: Cluster) -> None:

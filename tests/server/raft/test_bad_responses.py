@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import (
@@ -21,7 +22,7 @@ from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequ
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 from mockraft.wire.messages.vote_response import VoteResponse
 
-from .conftest import TOPIC, TOPIC_ID
+from .conftest import TOPIC, TOPIC_ID, LoneNode
 
 FAILED = error_codes.UNKNOWN_SERVER_ERROR
 BACKOFF_MS = 20
@@ -178,6 +179,15 @@ def test_a_chunk_of_a_snapshot_that_is_not_understood_is_not_kept(new_node: Any,
     assert (node.raft.following.snapshot, node.raft.following.snapshot_id) == (b"", (10, 3))
 
 
+def updating(node: LoneNode) -> Outgoing:
+    """Follow until the node sends UpdateRaftVoter."""
+    (outgoing,) = node.follow()
+    while not isinstance(outgoing.message, UpdateRaftVoterRequest):
+        node.now_ms += 1000
+        (outgoing,) = node.fetched(outgoing, leader_id=2)
+    return outgoing
+
+
 @pytest.mark.parametrize(
     ("leader_id", "host", "expected"),
     [(3, "moved", ("moved", 1234)), (3, "", ("node3", 9003)), (0, "moved", ("moved", 1234))],
@@ -186,10 +196,7 @@ def test_the_leader_in_the_answer_to_a_moved_voter_is_followed(
     new_node: Any, leader_id: int, host: str, expected: tuple[str, int]
 ) -> None:
     node = new_node(advertised_port=1234)
-    (outgoing,) = node.follow()
-    while not isinstance(outgoing.message, UpdateRaftVoterRequest):
-        node.now_ms += 1000
-        (outgoing,) = node.fetched(outgoing, leader_id=2)
+    outgoing = updating(node)
     leader = CurrentLeader(leader_id=leader_id, leader_epoch=9, host=host, port=1234 if host else 0)
     (fetch,) = node.answer(outgoing, UpdateRaftVoterResponse(current_leader=leader))
     assert (node.raft.leader_id, node.raft.epoch) == (leader_id, 9)
@@ -198,10 +205,7 @@ def test_the_leader_in_the_answer_to_a_moved_voter_is_followed(
 
 def test_an_update_of_a_voter_that_fails_is_not_done(new_node: Any) -> None:
     node = new_node(advertised_port=1234)
-    (outgoing,) = node.follow()
-    while not isinstance(outgoing.message, UpdateRaftVoterRequest):
-        node.now_ms += 1000
-        (outgoing,) = node.fetched(outgoing, leader_id=2)
+    outgoing = updating(node)
     leader = CurrentLeader(leader_id=2, leader_epoch=5)
     (fetch,) = node.answer(outgoing, UpdateRaftVoterResponse(error_code=FAILED, current_leader=leader))
     assert (fetch.node_id, type(fetch.message)) == (3, FetchRequest)

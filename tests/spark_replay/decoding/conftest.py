@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import judging
+from mockraft.spark_replay.decoding.shapes import ShapeTable
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.message import Message
@@ -16,6 +18,14 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 
 Row = tuple[bytes, int, int, bool]
 AnyRow = Row | tuple[bytes | None, int | None, int | None, bool]
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
+    """Start every test with an empty shape table."""
+    fresh = ShapeTable()
+    monkeypatch.setattr(judging, "KNOWN_SHAPES", fresh)
+    return fresh
 
 
 def frame_table(rows: Sequence[AnyRow]) -> pa.RecordBatch:

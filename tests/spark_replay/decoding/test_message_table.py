@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from mockraft.codegen.every_release import every_release
-from mockraft.spark_replay.decoding import decode_batches, decode_frames, judging
+from mockraft.spark_replay.decoding import decode_batches, decode_frames
 from mockraft.spark_replay.decoding.shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
@@ -29,7 +29,7 @@ from mockraft.wire.schema_files import schema
 
 from ...wire.conftest import random_body
 from ...wire.kio_values import alike, kio_class, our_leaves
-from .conftest import AnyRow, frame_table, request_frame, response_frame
+from .conftest import AnyRow, Row, frame_table, request_frame, response_frame
 
 
 def only(messages: pa.RecordBatch) -> dict[str, Any]:
@@ -160,17 +160,8 @@ def test_a_message_of_too_many_values_is_refused_before_it_fills_the_memory(monk
     assert "end" in errors[3]
 
 
-Row = tuple[bytes, int, int, bool]
 # Bytes that mean something somewhere: null, true, the ends of a varint and of ASCII, what JSON escapes.
 TELLING = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x1F)
-
-
-@pytest.fixture(autouse=True)
-def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
-    """Start every test with an empty shape table."""
-    fresh = ShapeTable()
-    monkeypatch.setattr(judging, "KNOWN_SHAPES", fresh)
-    return fresh
 
 
 def verify_equal(frames: pa.RecordBatch, body: str = "json") -> pa.RecordBatch:

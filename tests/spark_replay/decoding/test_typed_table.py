@@ -17,7 +17,6 @@ from mockraft.spark_replay.decoding import (
     decode_frames,
     decode_typed,
     decode_typed_batches,
-    judging,
     typed_schema,
 )
 from mockraft.spark_replay.decoding.shapes import ShapeTable
@@ -30,14 +29,6 @@ from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 from ...wire.conftest import random_body
 from .conftest import Row, frame_table, request_frame, response_frame
-
-
-@pytest.fixture(autouse=True)
-def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
-    """Start every test with an empty shape table."""
-    fresh = ShapeTable()
-    monkeypatch.setattr(judging, "KNOWN_SHAPES", fresh)
-    return fresh
 
 
 def expected(cls: Any, spec: StructSpec, version: int, tree: dict[str, Any]) -> dict[str, Any]:

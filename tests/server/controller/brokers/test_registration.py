@@ -9,17 +9,13 @@ from mockraft.server.controller.brokers.broker_state import BrokerState, next_st
 from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.wire import error_codes, records
+from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
 from ....conftest import Cluster
 
 MANY = 10_001
-
-
-def names(cluster: Cluster) -> list[str]:
-    return [records.TYPES[record.api_key] for record, _ in cluster.written()]
 
 
 def led_by_two(cluster: Cluster) -> bytes:
@@ -34,7 +30,7 @@ def led_by_two(cluster: Cluster) -> bytes:
 def test_a_new_incarnation_may_change_more_partitions_than_fit_into_a_batch(cluster: Cluster) -> None:
     topic_id = led_by_two(cluster)
     cluster.register(2, incarnation_id=bytes([9] * 16))
-    assert names(cluster) == ["PartitionChangeRecord"] * MANY + ["RegisterBrokerRecord"]
+    assert cluster.written_types() == ["PartitionChangeRecord"] * MANY + ["RegisterBrokerRecord"]
     assert cluster.partition(topic_id).leader == 1
 
 
@@ -43,14 +39,14 @@ def test_unregistering_may_not(cluster: Cluster) -> None:
     response = cluster.unregister(2)
     assert response.error_code == error_codes.POLICY_VIOLATION
     assert response.error_message == "Unable to perform excessively large batch operation."
-    assert names(cluster) == []
+    assert cluster.written_types() == []
 
 
 def test_fencing_may_change_more_partitions_than_fit_into_a_batch(cluster: Cluster) -> None:
     topic_id = led_by_two(cluster)
     assert cluster.heartbeat(2, want_fence=True).is_fenced is True
-    assert names(cluster)[-1] == "BrokerRegistrationChangeRecord"
-    assert len(names(cluster)) == MANY + 1
+    assert cluster.written_types()[-1] == "BrokerRegistrationChangeRecord"
+    assert len(cluster.written_types()) == MANY + 1
     assert cluster.partition(topic_id).leader == 1
 
 
