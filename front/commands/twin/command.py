@@ -79,10 +79,8 @@ _GC_THRESHOLDS = (50_000, 5, 100)
 _NAMES_SHOWN = 3
 
 Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
-Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first point. Default: the start.")]
-ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The second one. Default: the end.")]
-First = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="The first. Default: the start.")]
-Last = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="The last. Default: the end.")]
+Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="Where it begins. Default: the start.")]
+ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="Where it ends. Default: the end.")]
 Each = Annotated[bool, typer.Option("--each", help="Every change between the points, with offset and time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -215,7 +213,7 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
         typer.echo("nothing changed")
 
 
-def records(source: Source, at: First = None, to: Last = None, as_json: AsJson = False) -> None:
+def records(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:
     """Print the records; see RECORDS_ABOUT."""
     from mockraft.commands.admin.remote import compact
     from mockraft.server.views import LogRecord

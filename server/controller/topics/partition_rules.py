@@ -38,14 +38,13 @@ def begin_change(
     def is_acceptable_leader(broker_id: int) -> bool:
         return is_able(broker_id) and _is_online(controller, partition, broker_id)
 
-    ours = controller.config.rules
     rules = PartitionRules(
         version=controller.image.version,
         elr_enabled=controller.image.elr_enabled,
         min_isr=min_isr(controller, topic) if isr_min is None else isr_min,
         is_acceptable_leader=is_acceptable_leader,
-        default_dir=partial(default_dir, controller) if ours else controller.image.cluster.default_dir,
-        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in ours,
+        default_dir=partial(default_dir, controller),
+        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in controller.config.rules,
         election=election or topic_election(controller, topic),
     )
     return PartitionChange(topic.topic_id, partition_id, partition, rules)
