@@ -55,7 +55,7 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
             if answer.error_code == error_codes.NONE and name is not None:
                 known.append(answer)
                 offsets[name, partition.partition_index] = Offset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
                 )
                 if is_too_long(ctx, partition.committed_metadata):
                     answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
@@ -104,6 +104,8 @@ class _Found(NamedTuple):
     error_code: int
 
 
+_Named = Sequence[tuple[str, Sequence[int]]] | None
+"""The topics of a request with their partitions; None for all."""
 PartitionT = TypeVar("PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 
@@ -122,13 +124,13 @@ def _partitions(kind: type[PartitionT], found: Sequence[_Found]) -> list[Partiti
 
 
 def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stable: bool) -> OffsetFetchResponseGroup:
-    named: dict[str, Sequence[int]] | None
+    named: _Named
     if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
-        named = {
-            name: topic.partition_indexes
+        named = [
+            (name, topic.partition_indexes)
             for topic in requested.topics
             if (name := name_of(ctx, topic, TOPIC_IDS_FROM)) is not None
-        }
+        ]
         unknown = [_unknown(topic) for topic in requested.topics if name_of(ctx, topic, TOPIC_IDS_FROM) is None]
     else:
         named, unknown = _by_name(requested.topics), []
@@ -152,8 +154,8 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
 
 def _by_name(
     topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
-) -> dict[str, Sequence[int]] | None:
-    return None if topics is None else {topic.name: topic.partition_indexes for topic in topics}
+) -> _Named:
+    return None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
 
 
 def name_of(
@@ -183,9 +185,7 @@ def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
     )
 
 
-def _wanted(
-    ctx: RequestContext, group_id: str, named: dict[str, Sequence[int]] | None, *, is_stable: bool
-) -> list[tuple[str, list[_Found]]]:
+def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: bool) -> list[tuple[str, list[_Found]]]:
     """Return the offsets of the requested partitions by topic; of all committed ones when none are named.
 
     With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
@@ -193,19 +193,18 @@ def _wanted(
     """
     group = ctx.broker.groups.find(group_id)
     offsets = {} if group is None else group.offsets
-    requested: dict[str, list[int]] = {}
     if named is None:
+        committed: dict[str, list[int]] = {}
         for name, index in offsets:
-            requested.setdefault(name, []).append(index)
-    else:
-        requested = {name: list(indexes) for name, indexes in named.items()}
+            committed.setdefault(name, []).append(index)
+        named = list(committed.items())
 
     def found(name: str, index: int) -> _Found:
         if is_stable and ctx.broker.groups.is_unstable(group_id, (name, index)):
             return _Found(index, NO_OFFSET, error_codes.UNSTABLE_OFFSET_COMMIT)
         return _Found(index, offsets.get((name, index), NO_OFFSET), error_codes.NONE)
 
-    return [(name, [found(name, index) for index in indexes]) for name, indexes in requested.items()]
+    return [(name, [found(name, index) for index in indexes]) for name, indexes in named]
 
 
 def check_partition(ctx: RequestContext, topic: str | None, index: int) -> int:

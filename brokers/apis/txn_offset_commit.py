@@ -29,6 +29,7 @@ from mockraft.wire.messages.txn_offset_commit_response import (
 )
 
 TOPIC_IDS_FROM: Final = 6
+GROUP_ID_NOT_FOUND_FROM: Final = 6
 NO_SEQUENCE: Final = -1
 LOAD_ERROR_FROM: Final = 2
 SUPPORT_FROM: Final = ((5, ClientSupport.ADDS_BY_LEADER), (4, ClientSupport.ABORTABLE_ERROR))
@@ -81,7 +82,7 @@ class _Commit:
                     answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
                     continue
                 self._offsets[name, partition.partition_index] = Offset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
+                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
                 )
         if not self._known:
             return self._response
@@ -141,7 +142,8 @@ class _Commit:
         """Commit as a member of the group; `guard` is that of the verification, None if there was no need of one."""
         request, groups, now_ms = self._request, self._ctx.broker.groups, self._ctx.now_ms
         if request.generation_id_or_member_epoch >= 0 and groups.find(request.group_id) is None:
-            raise ApiError(error_codes.ILLEGAL_GENERATION)
+            is_new = self._ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
         group = groups.create(request.group_id)
         generation, instance_id = request.generation_id_or_member_epoch, request.group_instance_id
         group.check_commit(request.member_id, generation, now_ms, instance_id, is_transactional=True)

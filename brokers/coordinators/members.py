@@ -31,7 +31,7 @@ class Offset(NamedTuple):
 
     offset: int
     leader_epoch: int
-    metadata: str | None
+    metadata: str
 
 
 class Joining(NamedTuple):

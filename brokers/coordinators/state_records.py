@@ -197,7 +197,7 @@ def offset_record(key: OffsetKey, committed: Offset | None, now_ms: int) -> Reco
     parts = (
         _SHORT.pack(3),
         _OFFSET.pack(committed.offset, committed.leader_epoch),
-        _string(committed.metadata or ""),
+        _string(committed.metadata),
         _LONG.pack(now_ms),
     )
     return written, b"".join(parts)

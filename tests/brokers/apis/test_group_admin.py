@@ -23,7 +23,7 @@ from mockraft.wire.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest
+from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 from mockraft.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .conftest import Cluster
@@ -144,6 +144,20 @@ def test_asking_about_a_group_does_not_create_it(cluster: Cluster) -> None:
     assert left.error_code == error_codes.UNKNOWN_MEMBER_ID
     assert described(cluster).error_code == error_codes.GROUP_ID_NOT_FOUND
     assert listed(cluster) == []
+
+
+def test_offset_without_metadata_has_an_empty_text(cluster: Cluster) -> None:
+    partition = OffsetCommitRequestPartition(committed_offset=3, committed_metadata=None)
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    cluster.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
+    (found,) = cluster.ask(OffsetFetchRequest(group_id="g", topics=None), 7).topics[0].partitions
+    assert (found.committed_offset, found.metadata) == (3, "")
+
+
+def test_topic_that_is_named_twice_has_both_offsets(cluster: Cluster) -> None:
+    topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[index]) for index in (0, 1)]
+    answer = cluster.ask(OffsetFetchRequest(group_id="g", topics=topics), 7)
+    assert [[each.partition_index for each in topic.partitions] for topic in answer.topics] == [[0], [1]]
 
 
 @pytest.mark.parametrize(

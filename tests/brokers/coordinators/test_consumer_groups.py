@@ -107,7 +107,7 @@ def test_a_rebalance_ends_the_wait_for_an_assignment(group: Group) -> None:
 
 def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -> None:
     joined(group, says("a"))
-    group.offsets["orders", 0] = Offset(5, 0, None)
+    group.offsets["orders", 0] = Offset(5, 0, "")
     leave(group, "a")
     assert (group.state, group.generation, group.is_idle) == (GroupState.EMPTY, 2, False)
     group.check_commit("", -1, 0)
@@ -377,7 +377,7 @@ def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(group_coordinator, "GROUPS_MAX", 2)
     groups = Groups({})
     for name in ("a", "b"):
-        groups.find(name).offsets["t", 0] = Offset(1, 0, None)
+        groups.find(name).offsets["t", 0] = Offset(1, 0, "")
     assert refusal(groups.find, "c") == error_codes.GROUP_MAX_SIZE_REACHED
     groups.groups["a"].offsets.clear()
     assert groups.find("c") is groups.find("c")

@@ -292,15 +292,17 @@ async def test_protocols_of_syncs(groups: Groups) -> None:
 
 
 async def test_metadata_of_offsets_and_the_empty_group(groups: Groups) -> None:
-    for metadata in ("\u00e9" * 4096, "\u00e9" * 4097, "\U0001f600" * 2048, "\U0001f600" * 2049):
+    for metadata in ("\u00e9" * 4096, "\u00e9" * 4097, "\U0001f600" * 2048, "\U0001f600" * 2049, None):
 
-        def commit(group_id: str, _member_id: str, metadata: str = metadata) -> OffsetCommitRequest:
+        def commit(group_id: str, _member_id: str, metadata: str | None = metadata) -> OffsetCommitRequest:
             partitions = [OffsetCommitRequestPartition(committed_offset=3, committed_metadata=metadata)]
             return OffsetCommitRequest(
                 group_id=group_id, topics=[OffsetCommitRequestTopic(name="both", partitions=partitions)]
             )
 
         await groups.expect_same(commit, 8)
+    (topic,) = (await groups.expect_same(fetching, 7))["topics"]
+    assert topic["partitions"][0]["metadata"] == "", "null is kept as an empty text"
     # The empty group is in the real broker's partition.
     for make in (committing, fetching):
         for which, code in ((REAL, error_codes.NONE), (SIMULATED, error_codes.NOT_COORDINATOR)):

@@ -288,7 +288,7 @@ async def test_offsets_that_change_while_a_transaction_is_open(transactions: Tra
     assert found == ({9, -1} if "another" in change else {-1})
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(7))
 async def test_offsets_in_transactions(transactions: Transactions, version: int) -> None:
     await transactions.expect_same(committing_offsets("none"), version)
     await transactions.initialize()

@@ -262,6 +262,7 @@ def committing_offsets(
             topics=[
                 TxnOffsetCommitRequestTopic(
                     name=name,
+                    topic_id=side.topic_id if name == side.topic else b"?" * 16,
                     partitions=[
                         TxnOffsetCommitRequestPartition(
                             partition_index=0, committed_offset=3, committed_metadata=metadata
