@@ -42,7 +42,9 @@ NO_SESSION = 0
 FULL_FETCH_EPOCHS = (0, -1)
 """Session epochs of requests that name all partitions; others continue a session."""
 READ_COMMITTED = 1
-UNKNOWN = (error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.UNKNOWN_TOPIC_ID)
+UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+ORDER = (error_codes.NONE, *UNKNOWN)
+"""A response begins with the partitions that exist."""
 
 
 class _Requested(NamedTuple):
@@ -92,7 +94,7 @@ class _Fetch:
         self._request = request
         self._ctx = ctx
         self._replicas = ctx.broker.replicas
-        self._requested = list(_requested(request, ctx))
+        self._requested = _requested(request, ctx)
         self._follower_id = follower_id
         self._broker_epoch = broker_epoch
         self._bytes_max = min(request.max_bytes, self._replicas.settings.fetch_max_bytes)
@@ -137,7 +139,7 @@ class _Fetch:
     def answer(self, found: list[_Found]) -> FetchResponse:
         """Return the response with what was found."""
         request, ctx = self._request, self._ctx
-        topics: dict[int, FetchableTopicResponse] = {}
+        topics: list[FetchableTopicResponse] = []
         leaders = set()
         for each, (read, code) in zip(self._requested, found, strict=True):
             data = PartitionData(
@@ -163,13 +165,13 @@ class _Fetch:
                 if led is not None:
                     data.current_leader = LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
                     leaders.add(led[0])
-            topic = topics.setdefault(
-                id(each.topic), FetchableTopicResponse(topic=each.topic.topic, topic_id=each.topic.topic_id)
-            )
-            topic.partitions.append(data)
+            name, topic_id = each.topic.topic, each.topic.topic_id
+            if not topics or (topics[-1].topic, topics[-1].topic_id) != (name, topic_id):
+                topics.append(FetchableTopicResponse(topic=name, topic_id=topic_id))
+            topics[-1].partitions.append(data)
         return FetchResponse(
             session_id=NO_SESSION,
-            responses=list(topics.values()),
+            responses=topics,
             node_endpoints=[
                 NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
                 for node_id, host, port, rack in leader_endpoints(ctx, leaders)
@@ -196,7 +198,13 @@ def _replicas(request: FetchRequest, ctx: RequestContext) -> Iterator[ReplicaKey
     return (each.key for each in _requested(request, ctx) if each.key is not None)
 
 
-def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requested]:
+def _requested(request: FetchRequest, ctx: RequestContext) -> list[_Requested]:
+    """Return each partition once, as it is named last, in the order of its code (KafkaApis.handleFetchRequest)."""
+    named = {(each.topic.topic, each.topic.topic_id, each.partition.partition): each for each in _named(request, ctx)}
+    return sorted(named.values(), key=lambda each: ORDER.index(each.code))
+
+
+def _named(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requested]:
     for topic in request.topics:
         try:
             by_id = ctx.api_version >= TOPIC_IDS_FROM

@@ -30,6 +30,7 @@ from mockraft.wire.messages.produce_response import (
 
 LEADERS_FROM = 10
 UNKNOWN_OFFSET = -1
+REQUIRED_ACKS = (-1, 0, 1)
 ADMIN_CLIENT = "__admin_client"
 """The client id with which Kafka lets clients append to internal topics."""
 WITHOUT_LOG_START = frozenset(
@@ -62,8 +63,6 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | by
         if request.transactional_id is None and any(map(begins_transactional, batches)):
             # As in Kafka the error for an id that the client may not use.
             raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if request.acks not in (-1, 0, 1):
-            raise ApiError(error_codes.INVALID_REQUIRED_ACKS)
         return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
     except ApiError as refused:
         code = refused.error_code
@@ -132,10 +131,14 @@ def _append(
     try:
         known = topic_of(ctx, topic)
         key = (known.topic_id, partition.index)
+        if partition.index not in known.partitions:
+            raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
         records = bytes(partition.records or b"")
         check(records, ctx.api_version)
         verified.check(key)
-        if known.name in INTERNAL and ctx.client_id != ADMIN_CLIENT and partition.index in known.partitions:
+        if acks not in REQUIRED_ACKS:
+            raise LogError(error_codes.INVALID_REQUIRED_ACKS, "")
+        if known.name in INTERNAL and ctx.client_id != ADMIN_CLIENT:
             raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {known.name}")
         hosted = ctx.broker.replicas.find(key)
         answer.log_start_offset = hosted.log.start_offset

@@ -131,7 +131,9 @@ async def test_produce(topics: Topics, version: int) -> None:
         await topics.expect_same_produced(records, version)
     await topics.expect_same_produced(good, version, acks=1)
     await topics.expect_same_produced(good, version, acks=2)
-    await topics.expect_same_produced(good, version, partition=3)
+    for acks, records in ((-1, good), (2, good), (2, b""), (-1, b"")):
+        await topics.expect_same_produced(records, version, acks=acks, partition=3)
+    await topics.expect_same_produced(b"", version, acks=2)
 
 
 async def test_idempotent_producers(topics: Topics) -> None:
@@ -213,8 +215,11 @@ async def test_delete_records(topics: Topics, version: int) -> None:
 
 
 async def test_partitions_that_are_named_twice(topics: Topics) -> None:
+    now_ms = time_now_ms()
+
     def produce(name: str, topic_id: bytes) -> ProduceRequest:
-        data = [PartitionProduceData(index=0, records=batch(*values)) for values in ((b"a",), (b"b", b"c"))]
+        made = [batch(*values, time_ms=now_ms) for values in ((b"a",), (b"b", b"c"))]
+        data = [PartitionProduceData(index=0, records=records) for records in made]
         topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=data)
         return ProduceRequest(acks=-1, timeout_ms=3000, topic_data=[topic, topic])
 
@@ -227,8 +232,16 @@ async def test_partitions_that_are_named_twice(topics: Topics) -> None:
         asked = [DeleteRecordsTopic(name=name, partitions=partitions), DeleteRecordsTopic(name="both", partitions=[])]
         return DeleteRecordsRequest(timeout_ms=3000, topics=asked)
 
+    def fetching(name: str, topic_id: bytes) -> FetchRequest:
+        offsets = ((0, 9), (7, 0), (0, 0), (7, 0))
+        asked = [FetchPartition(partition=index, fetch_offset=at, partition_max_bytes=1 << 20) for index, at in offsets]
+        known = FetchTopic(topic=name, topic_id=topic_id, partitions=asked)
+        unknown = FetchTopic(topic="none", topic_id=b"?" * 16, partitions=asked)
+        return FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[known, unknown, known])
+
     for version in (12, 13):
         await topics.expect_same(produce, version)
+        await topics.expect_same(fetching, version)
     await topics.expect_same(listing, 9)
     await topics.expect_same(deleting, 2)
 
