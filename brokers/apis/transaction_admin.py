@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
@@ -111,7 +112,9 @@ def _producers(topic: TopicRequest, index: int, ctx: RequestContext) -> Partitio
     known = ctx.image.topics_by_name.get(topic.name)
     try:
         if known is None:
-            raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+            is_valid = topic_names.is_valid(topic.name)
+            code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if is_valid else error_codes.INVALID_TOPIC_EXCEPTION
+            raise LogError(code, "")
         hosted = ctx.broker.replicas.find((known.topic_id, index))
         hosted.check_epoch(NO_OFFSET, only_leader=True)
         producers = hosted.producers

@@ -12,6 +12,7 @@ from mockraft.wire.message import Message
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
+from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
 from mockraft.wire.messages.offset_commit_request import (
@@ -309,6 +310,11 @@ async def test_offsets_in_transactions(transactions: Transactions, version: int)
         await expect_same_everywhere(transactions)
         if not end and version < 5:
             await transactions.expect_same(adding_offsets, 4)
+
+
+async def test_producers_of_topics_that_are_not_there(transactions: Transactions) -> None:
+    topics = [TopicRequest(name=name, partition_indexes=[0, 7]) for name in ("none", "a/b", "")]
+    await transactions.expect_same(constantly(DescribeProducersRequest(topics=topics)), 0)
 
 
 async def test_next_producer_aborts_the_transaction_of_the_first(transactions: Transactions) -> None:
