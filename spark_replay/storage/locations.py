@@ -132,11 +132,14 @@ def _file_system(scheme: str, host: str) -> Any:
 
 
 def _without_libhdfs(host: str) -> Any:
-    """Return HDFS as a client without Java reads it (hdfs-native), in pyarrow's form."""
+    """Return HDFS as a client without Java reads it (hdfs-native), in pyarrow's form. Raises LocationError."""
     from pyarrow import fs
 
     name, _, port = host.partition(":")
-    client = import_module("hdfs_native.fsspec").HdfsFileSystem(host=name, port=int(port) if port else None)
+    try:
+        client = import_module("hdfs_native.fsspec").HdfsFileSystem(host=name, port=int(port) if port else None)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LocationError(f"hdfs://{host}: {error}") from None
     return fs.PyFileSystem(fs.FSSpecHandler(client))
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -143,6 +144,8 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     spark = None
     try:
         spark = start_session(master, settings)
+        # Spark's handler cancels the jobs first, and if that fails PySpark before 4.2 raises no KeyboardInterrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         yield spark
     except JavaMissingError as error:
         print(f"mockraft spark: {error}", file=sys.stderr)

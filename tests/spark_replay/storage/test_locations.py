@@ -1,8 +1,10 @@
 """Locations as text: schemes, names, and credentials, which are refused without being shown."""
 
+from types import SimpleNamespace
+
 import pytest
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
-from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage import Location, LocationError, locations
 from mockraft.spark_replay.storage.locations import _connection
 
 SECRET = "wJalrXUtnFEMI"
@@ -71,6 +73,16 @@ def test_refuses_credentials_as_options_of_the_source_without_showing_them(name:
 def test_file_systems_that_are_not_there_say_what_they_need() -> None:
     with pytest.raises(LocationError, match=r"hdfs://nowhere: .*libhdfs"):
         Location.parse("hdfs://nowhere/x").file_system()
+
+
+def test_host_that_hdfs_native_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(host: str, port: int | None) -> None:
+        raise RuntimeError('InvalidArgument("No NameNode hosts found")')
+
+    monkeypatch.setattr(locations, "find_spec", lambda name: True)
+    monkeypatch.setattr(locations, "import_module", lambda name: SimpleNamespace(HdfsFileSystem=refuse))
+    with pytest.raises(LocationError, match=r"hdfs://refused: .*No NameNode hosts"):
+        Location.parse("hdfs://refused/x").file_system()
 
 
 @pytest.mark.parametrize(
