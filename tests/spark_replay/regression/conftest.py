@@ -1,4 +1,4 @@
-"""A capture of mockraft itself: a broker starts, a topic is created and deleted by its id, the broker leaves."""
+"""A capture of Kafka's controller; one of mockraft: a broker starts, a topic is made and deleted, the broker leaves."""
 
 import asyncio
 from pathlib import Path
@@ -15,6 +15,8 @@ from mockraft.wire import uuids
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from urllib.request import urlopen
 
 import psutil
@@ -16,7 +15,8 @@ from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.targets import FreshProcess, Target, TargetError
 
-CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
+from .conftest import CAPTURE
+
 SERVE = (sys.executable, "-m", "mockraft", "serve", "--port", "0")
 
 
