@@ -25,12 +25,14 @@ from mockraft.wire.records.broker_registration_change_record import BrokerRegist
 from ...waiting import until
 
 COUNT = 12
-SESSION_MS = 1500
+SESSION_MS = 9_000
+SHORT_SESSION = pytest.mark.parametrize("controller", [1_500], indirect=True, ids=["short session"])
 
 
 @pytest.fixture
-async def controller() -> AsyncIterator[Controller]:
-    async with Controller(session_timeout_ms=SESSION_MS) as running:
+async def controller(request: pytest.FixtureRequest) -> AsyncIterator[Controller]:
+    """Nobody is fenced here because the machine is busy, but where a test waits for the end of a session."""
+    async with Controller(session_timeout_ms=getattr(request, "param", SESSION_MS)) as running:
         yield running
 
 
@@ -43,7 +45,7 @@ def shard(controller: Controller, *actions: Action, count: int = COUNT, **option
         actions=[*plan(racks, 0, (), 1), *actions],
         seed=1,
         heartbeat_interval_ms=50,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=controller.running.config.session_timeout_ms,
         **options,
     )
 
@@ -95,6 +97,7 @@ async def test_a_shared_replication_is_one_fetch_for_all_and_one_connection_each
         assert others == {str(broker_id) for broker_id in range(1, COUNT + 1)}
 
 
+@SHORT_SESSION
 async def test_killed_brokers_are_fenced_and_that_is_no_mistake(controller: Controller) -> None:
     async with sailing(controller, *on_each(Act.KILL, [3, 4])) as runner:
         await until(lambda: runner.figures().fenced == 2)
@@ -106,6 +109,7 @@ async def test_killed_brokers_are_fenced_and_that_is_no_mistake(controller: Cont
         assert (runner.figures().mistakes, runner.figures().died) == ({}, {})
 
 
+@SHORT_SESSION
 async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdown(controller: Controller) -> None:
     async with sailing(controller, *on_each(Act.STOP, [5]), *on_each(Act.START, [5])) as runner:
 
@@ -122,6 +126,7 @@ async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdo
         assert runner.figures().mistakes == {}
 
 
+@SHORT_SESSION
 async def test_a_frozen_broker_is_fenced_and_comes_back_when_it_thaws(controller: Controller) -> None:
     async with sailing(controller, *on_each(Act.FREEZE, [7])) as runner:
         await until(lambda: runner.figures().fenced == 1)
@@ -149,6 +154,7 @@ async def test_a_controller_that_fences_a_broker_that_is_well_makes_a_mistake(co
         assert runner.figures().mistakes == {9: 1}
 
 
+@SHORT_SESSION
 async def test_changes_before_the_start_are_no_errors(controller: Controller) -> None:
     async with sailing(controller) as runner:
         fence(controller, 9)
