@@ -164,7 +164,7 @@ async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_b
 
 
 async def test_second_broker_with_the_same_id_is_refused_until_the_first_has_left() -> None:
-    async with Controller(session_timeout_ms=500) as controller:
+    async with Controller(session_timeout_ms=2_500) as controller:
         first = await started(controller, heartbeat_interval_ms=50)
         async with joining(controller, seed=99, heartbeat_interval_ms=50) as second:
             await until(lambda: second.refusals["DUPLICATE_BROKER_REGISTRATION"] > 1)
