@@ -88,7 +88,7 @@ def keys(resource_type: int, of: Release = DEFAULT_RELEASE) -> Mapping[str, Conf
 
 
 @cache
-def topic_synonyms(of: Release = DEFAULT_RELEASE) -> Mapping[str, Sequence[Synonym]]:
+def topic_synonyms(of: Release) -> Mapping[str, Sequence[Synonym]]:
     """Return the broker keys behind each topic key of a release, the strongest first."""
     return {
         name: [Synonym(row["name"], row["times"]) for row in rows]

@@ -113,7 +113,7 @@ def scan(
 
 
 def stamp(
-    data: bytearray, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None = None
+    data: bytearray, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None
 ) -> BatchHeader:
     """Write offset and epoch into the header at its position, and the time when LogAppendTime is wanted.
 

@@ -35,7 +35,7 @@ Source = str | Path | History
 _OF_REGISTRATIONS = ("start", "unregister")
 
 
-def twin_options(source: Source, at: Point = None, *, has_brokers: bool = False) -> dict[str, Any]:
+def twin_options(source: Source, at: Point, *, has_brokers: bool) -> dict[str, Any]:
     """Return the options with which a controller is the twin of a source at a point: its state, release and node id.
 
     SourceError, a ValueError, if there is no such state.

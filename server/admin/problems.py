@@ -78,7 +78,7 @@ def problem_response(
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 
-def pointer_of(path: str | None, prefix: Sequence[str | int] = ()) -> str:
+def pointer_of(path: str | None, prefix: Sequence[str | int]) -> str:
     """Return a JSON pointer for a field's path in mockraft's errors (`actions[0].delayOn.ms`)."""
     parts = [part for part in re.split(r"\.|\[|\]", path or "") if part]
     return "#" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in (*prefix, *parts))

@@ -25,7 +25,7 @@ _NO_OP = bytes.fromhex("01140000")
 class Translation:
     """Translate requests and compare responses, for one replay."""
 
-    def __init__(self, rules: Rules, known: Survey, *, show_secrets: bool = False) -> None:
+    def __init__(self, rules: Rules, known: Survey, *, show_secrets: bool) -> None:
         self.rules = rules
         self.show_secrets = show_secrets
         self.renaming = Renaming()

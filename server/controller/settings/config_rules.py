@@ -84,17 +84,14 @@ ANY_NODE: Final = Node()
 """A controller of the default release without configs."""
 
 
-def validate(
-    resource_type: int, name: str, configs: Mapping[str, str], before: Mapping[str, str], node: Node = ANY_NODE
-) -> None:
+def validate(resource_type: int, name: str, configs: Mapping[str, str], before: Mapping[str, str], node: Node) -> None:
     """Raise ApiError, with Kafka's code and message, for a resource that may not change from `before` to `configs`."""
-    of = node.of
     if resource_type == TOPIC:
         validate_topic(name, configs, before, node)
     elif resource_type == BROKER:
         validate_broker_name(name)
     elif resource_type == CLIENT_METRICS:
-        validate_client_metrics(name, configs, of)
+        validate_client_metrics(name, configs, node.of)
     elif resource_type == GROUP:
         validate_group(name, configs, node)
 
@@ -139,7 +136,7 @@ def validate_broker_name(name: str) -> None:
         raise invalid_request("Invalid negative broker ID.")
 
 
-def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release = DEFAULT_RELEASE) -> None:
+def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
     if not name:
         raise invalid_request("Subscription name can't be empty")
@@ -169,7 +166,7 @@ def _parse_client_metrics(configs: Mapping[str, str]) -> None:
         raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
-def validate_group(name: str, configs: Mapping[str, str], node: Node = ANY_NODE) -> None:
+def validate_group(name: str, configs: Mapping[str, str], node: Node) -> None:
     """Validate as GroupConfig.validate: names, values, the node's bounds, and sessions longer than heartbeats.
 
     Values that the group does not have are the controller's (GroupCoordinatorConfig.extractGroupConfigMap).

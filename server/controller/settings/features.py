@@ -107,7 +107,7 @@ def _feature_level_record(name: str, level: int) -> RecordAt:
     return RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0)
 
 
-def check_supported(release: Release, name: str, level: int, *, unstable: bool = False) -> None:
+def check_supported(release: Release, name: str, level: int, *, unstable: bool) -> None:
     """Raise ValueError for a level in a log that controllers of the release do not support (a fatal fault in Kafka)."""
 
     def has_level(of: Release) -> bool:
