@@ -2,7 +2,7 @@
 
 A standby sends the active controller its endpoints and features (ControllerRegistrationManager; KIP-919); the active
 one writes its own record. Sent when the log does not contain this incarnation and metadata.version allows it, and
-again after a failure, with growing delays, or when another incarnation has taken its place.
+again after a failure, with growing delays, when another incarnation has taken its place, or it was unregistered.
 """
 
 from typing import Final
@@ -71,7 +71,11 @@ class QuorumRequests:
         controller = self._controller
         if controller.epoch != STANDBY or self._registering or self._raft.leader_endpoint is None:
             return NEVER_MS
-        if not controller.has_to_register or self._answered is self._known_registration():
+        if not controller.has_to_register:
+            # What was answered has come: without it (UnregisterController) there is a reason to send again.
+            self._answered, self._failures = _NOTHING, 0
+            return NEVER_MS
+        if self._answered is self._known_registration():
             return NEVER_MS
         return self._due_ms
 

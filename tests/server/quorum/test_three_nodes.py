@@ -14,6 +14,7 @@ from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from mockraft.wire.messages.unregister_controller_request import UnregisterControllerRequest
 
 from ...budgets import budget
 from ...configs import BROKER, SET, change_configs
@@ -74,6 +75,15 @@ def test_a_node_whose_place_was_taken_registers_again(world: Any) -> None:
         assert world.answer(3000, taken).error_code == error_codes.NONE
         known = world.controller(3000).image.cluster.controllers
         world.until(lambda: known[node_id] == registered, "the node's own registration")  # noqa: B023
+
+
+def test_unregistered_node_that_runs_registers_again(world: Any) -> None:
+    known = world.controller(3000).image.cluster.controllers
+    for _ in range(2):
+        world.until(lambda: set(known) == set(ALL) and world.settled(), "three registrations")
+        assert world.answer(3000, UnregisterControllerRequest(controller_id=3001)).error_code == error_codes.NONE
+        assert 3001 not in known
+    world.until(lambda: 3001 in known, "the registration of the node that was unregistered")
 
 
 def test_below_3_7_no_node_registers(new_world: Callable[..., Any]) -> None:
