@@ -127,7 +127,7 @@ class BrokerNode(Core):
             component.close()
         self.replication.close()
 
-    # For people.
+    # For those who read its state.
 
     @property
     def state(self) -> BrokerState:

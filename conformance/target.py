@@ -18,7 +18,7 @@ from mockraft.wire.client import (
     UnsupportedVersionError,
     connect,
 )
-from mockraft.wire.connection import endpoint_of
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS, endpoint_of
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.topic_names import CLUSTER_METADATA
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
 _LITTLE_PATIENCE_MS = 2_000
-_CONTROLLERS = 2
 
 
 class CannotConnectError(Exception):
@@ -182,7 +181,7 @@ async def _learn_features(connection: KafkaConnection, target: Target) -> None:
 
 async def _cluster_id(connection: KafkaConnection, target: Target) -> str:
     if api_keys.DESCRIBE_CLUSTER in target.api_versions:
-        answer = await _send(connection, "DescribeCluster", {"endpointType": _CONTROLLERS})
+        answer = await _send(connection, "DescribeCluster", {"endpointType": CONTROLLER_ENDPOINTS})
         if not answer["errorCode"]:
             return str(answer["clusterId"])
     # Before DescribeCluster came to controllers, a refusal tells: "The given id "X" doesn't match the cluster id "Y"".

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch
-from mockraft.wire.connection import write_response
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS, write_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.record_batch import BatchHeader
@@ -51,7 +51,6 @@ RAFT_APIS = frozenset(
 WITH_CONTROLLER_ADDRESSES = RAFT_APIS | {api_keys.DESCRIBE_CLUSTER}
 """APIs whose responses carry controllers' addresses."""
 
-_CONTROLLERS = 2  # DescribeCluster's endpoint type
 _FRAME_OF_REGISTER_CONTROLLER = bytes((metadata_log_frame.FRAME_VERSION, RegisterControllerRecord.api_key))
 
 
@@ -74,7 +73,7 @@ def translate_message(response: Message, translate: Translate) -> bool:
     nodes: list[_Address] = list(getattr(response, "node_endpoints", ()))
     if isinstance(response, messages.DescribeQuorumResponse):
         nodes += [listener for node in response.nodes for listener in node.listeners]
-    elif isinstance(response, messages.DescribeClusterResponse) and response.endpoint_type == _CONTROLLERS:
+    elif isinstance(response, messages.DescribeClusterResponse) and response.endpoint_type == CONTROLLER_ENDPOINTS:
         nodes += response.brokers
     changed = _translate_all(nodes, translate)
     if isinstance(response, messages.FetchResponse):

@@ -37,6 +37,9 @@ API_VERSIONS_MAX = release().api_versions[api_keys.API_VERSIONS][1]
 HEALTH_CLIENT_ID = "mockraft-health"
 """Client id of `mockraft health`, which asks for the leader without a login: that is worth no warning."""
 
+CONTROLLER_ENDPOINTS = 2
+"""The endpoint type with which DescribeCluster asks for controllers (KIP-919)."""
+
 HEADER_TAGS_MAX = 1_000
 """Maximum number of tagged fields in a request header; Kafka defines none."""
 

@@ -15,9 +15,9 @@ from mockraft.brokers.fleet.shared_log import shared_log
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-_CONTROLLERS = 2
 _TIMEOUT_MS = 5_000
 _LOG_DIRS = 2
 
@@ -125,7 +125,9 @@ async def fetch_cluster_id(bootstrap: tuple[str, int], security: ClientSecurity 
         *bootstrap, client_id="mockraft", connect_timeout_ms=_TIMEOUT_MS, security=security
     )
     try:
-        response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=_TIMEOUT_MS)
+        response = await connection.send(
+            DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), timeout_ms=_TIMEOUT_MS
+        )
     finally:
         await connection.close()
     if response.error_code != error_codes.NONE:

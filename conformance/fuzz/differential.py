@@ -9,9 +9,8 @@ from contextlib import ExitStack, closing, contextmanager
 from mockraft.conformance.fuzz.run import Finding, Pair, Report, fuzz, replay
 from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.fuzz.steps import Step
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-
-CONTROLLERS = 2
 
 
 def run(
@@ -92,7 +91,7 @@ def _pair(one: str, other: str, one_id: str | None, other_id: str | None) -> Ite
 
 
 def _cluster_id(side: Side) -> str:
-    answer = side.request(DescribeClusterRequest(endpoint_type=CONTROLLERS), 1)
+    answer = side.request(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), 1)
     if answer.error_code:
         raise ValueError(f"{side.name} does not return its cluster id (error {answer.error_code}): give it")
     return str(answer.cluster_id)

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
     from mockraft.wire.client_security import ClientSecurity
 
-_CONTROLLERS = 2
-"""The endpoint type of controllers in DescribeCluster."""
-
 Bootstrap = Annotated[str, typer.Option(envvar="MOCKRAFT_BOOTSTRAP", help="Controller to ask, as HOST:PORT.")]
 TimeoutMs = Annotated[int, typer.Option(min=1, help="How long it may take.")]
 CommandConfig = Annotated[
@@ -93,6 +90,7 @@ async def _leader_of(connection: KafkaConnection) -> str:
     """Return the rest of the line: the leader, or the reason why it is not visible. Raises _CannotCommitError."""
     from mockraft.wire import error_codes
     from mockraft.wire.client import UnsupportedVersionError
+    from mockraft.wire.connection import CONTROLLER_ENDPOINTS
     from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
     from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
     from mockraft.wire.topic_names import CLUSTER_METADATA
@@ -102,7 +100,7 @@ async def _leader_of(connection: KafkaConnection) -> str:
         quorum = await connection.send(DescribeQuorumRequest(topics=[topic]))
         if quorum.error_code == error_codes.KAFKA_STORAGE_ERROR:
             raise _CannotCommitError(quorum.error_message or error_codes.name(quorum.error_code))
-        cluster = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
+        cluster = await connection.send(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS))
     except UnsupportedVersionError as error:
         return f"; its leader is not visible: {error}"
     if cluster.error_code == error_codes.NONE and cluster.controller_id < 0:

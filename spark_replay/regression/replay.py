@@ -24,6 +24,7 @@ from mockraft.spark_replay.regression.virtual_clock import TICK_S, VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -38,7 +39,6 @@ STEPS_AHEAD_MAX = 256
 """Maximum number of steps read and not answered yet: the part of a session held in memory."""
 
 OK, TIMEOUT, CLOSED, ERROR, LEFT_OUT = "ok", "timeout", "closed", "error", "left_out"
-_CONTROLLERS = 2
 
 
 class Outcome(NamedTuple):
@@ -205,7 +205,7 @@ class _Run:
         wait_ms = self.options.answer_timeout_ms
         connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)
         try:
-            cluster = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
+            cluster = await connection.send(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS))
         finally:
             await connection.close()
         if self.known.cluster_id is not None:
