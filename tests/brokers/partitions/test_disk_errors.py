@@ -202,9 +202,9 @@ async def test_failed_disk_is_never_written_again(brokers: Brokers) -> None:
 async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_another_one(brokers: Brokers) -> None:
     broker, key = await replicated(brokers, restart_partitions_elsewhere=True)
     broker.fail_log_dir(broker.directories.placed[key])
-    await brokers.isr("orders", 1, 2)
     (left,) = broker.directories.live()
     await until(lambda: brokers.known("orders").directories[0] == left.directory_id)
+    await brokers.isr("orders", 1, 2)
     assert broker.logs.log(key).end_offset == 50
     assert await consume(brokers, "orders", 50) == TEXTS
 
