@@ -109,7 +109,7 @@ def test_stopped_lab_kills_the_command_and_deletes_its_files(tmp_path: Path) -> 
         wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), DEADLINE_S, "the command")
         lab.send_signal(signal.SIGTERM)
         assert lab.wait(DEADLINE_S) == 128 + signal.SIGTERM
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    wait_until(lambda: has_ended(int((tmp_path / "pid").read_text())), DEADLINE_S, "the end of the command")
     assert list((tmp_path / "temporary").iterdir()) == []
 
 

@@ -57,7 +57,8 @@ def test_controllers_end_with_a_killed_task() -> None:
     task = (
         "import tempfile, time\n"
         "from mockraft.spark_replay.regression.forked_processes import ForkingProcess\n"
-        "fork = ForkingProcess().fork(['serve', '--port', '0', '--until-stdin-ends'], tempfile.TemporaryFile())\n"
+        "forking = ForkingProcess()\n"  # the process ends with this object
+        "fork = forking.fork(['serve', '--port', '0', '--until-stdin-ends'], tempfile.TemporaryFile())\n"
         "print(fork.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
