@@ -7,15 +7,18 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from itertools import islice
-from typing import Any, NoReturn, Self
+from typing import Annotated, Any, NoReturn, Self
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from mockraft.server.admin.problems import ProblemError
 from mockraft.wire.names import did_you_mean
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+Int32 = Annotated[int, Field(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, Field(le=(1 << 63) - 1)]
 
 
 class Model(BaseModel):

@@ -121,7 +121,11 @@ def _converted(tree: Any, name: str = "") -> Any:
         converted["enum"] = [tree["const"]]
     if tree.get("type") == "integer":
         converted.setdefault("format", "int32" if name in INT32 else "int64")
-        converted |= {bound: int(tree[bound]) for bound in ("minimum", "maximum") if bound in tree}
+        bits = int(converted["format"].removeprefix("int")) - 1
+        for bound in {"minimum", "maximum"} & tree.keys():
+            converted[bound] = int(tree[bound])
+            if float(tree[bound]) in (-(2.0**bits), float(2**bits - 1)):  # the format says it; some bounds are floats
+                del converted[bound]
     if tree.get("type") == "number":
         converted["format"] = "double"
     if "default" in tree and tree["default"] is None:

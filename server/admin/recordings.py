@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Model, StrictRoute
+from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute
 from mockraft.server.admin.problems import ProblemError, field_named, known
 from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
 from mockraft.server.admin.stub_schema import NewStub
@@ -57,7 +57,7 @@ class JournalChoice(Choice):
     """Selection of answered requests."""
 
     match: stub_schema.Match | None = Field(default=None, description="Conditions on the requests; default: any.")
-    since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
+    since: Int64 = Field(default=0, ge=0, description="Only requests with a greater id.")
 
 
 class Recording(Model):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
-from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, json_list, json_text, tagged
+from mockraft.server.admin.json_bodies import Int32, Int64, StrictRoute, compact, in_turns, json_list, json_text, tagged
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import ClosedConnections, ReceivedRequest, Requests
 from mockraft.server.double import Double
@@ -49,8 +49,8 @@ async def _wanted(
         list[str] | None, Query(description="Names of APIs; an empty one is ignored.", examples=[["BrokerHeartbeat"]])
     ] = None,
     client_id: Annotated[str | None, Query(alias="clientId", description="The client id.")] = None,
-    broker_id: Annotated[int | None, Query(alias="brokerId", description="Who asked.")] = None,
-    connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
+    broker_id: Annotated[Int32 | None, Query(alias="brokerId", description="Who asked.")] = None,
+    connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
 ) -> Test | None:
     """Return the match of the query; None for everything."""
     tests: list[Test] = []
@@ -66,7 +66,7 @@ async def _wanted(
 
 
 Wanted = Annotated[Test | None, Depends(_wanted)]
-Since = Annotated[int | None, Query(description="Only requests with a greater id.", ge=0)]
+Since = Annotated[Int64 | None, Query(description="Only requests with a greater id.", ge=0)]
 Limit = Annotated[
     int, Query(description="Maximum number: the newest, or with `since` the oldest after it.", ge=1, le=LIMIT_MAX)
 ]
@@ -197,7 +197,7 @@ async def _events(
 async def list_closed_connections(
     double: TheDouble,
     node: OneNode,
-    connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
+    connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
     limit: Annotated[int, Query(description="Maximum number: the newest.", ge=1, le=LIMIT_MAX)] = 100,
     q: Annotated[str, Query(description="Only connections whose JSON contains this text.")] = "",
 ) -> Response:

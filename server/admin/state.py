@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin import view_models
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Model, StrictRoute, in_turns, json_list, json_response, json_text
+from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute, in_turns, json_list, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.double import Double
 from pydantic import Field
@@ -151,7 +151,9 @@ async def elect_leader(body: Election, double: TheDouble) -> Response:
 @router.get("/v1/records", response_model=view_models.Records)
 async def list_records(
     double: TheDouble,
-    from_offset: Annotated[int, Query(alias="from", description="A negative one counts from the end.")] = 0,
+    from_offset: Annotated[
+        Int64, Query(alias="from", description="A negative one counts from the end.", ge=-(1 << 63))
+    ] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
 ) -> StreamingResponse:
     """Return records of the metadata log that no snapshot has replaced, control records included, as Kafka's JSON."""
