@@ -121,7 +121,8 @@ class StandaloneCluster:
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """SIGKILL a worker with its executors and their Python processes, all at once."""
         for process in (psutil.Process(worker.pid), *self.processes_of(worker)):
-            process.send_signal(signal.SIGKILL)
+            with suppress(psutil.NoSuchProcess):  # its executor may end by itself
+                process.send_signal(signal.SIGKILL)
         worker.wait()
 
     def processes_of(self, worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
