@@ -169,6 +169,17 @@ def voters(servers: str) -> dict[int, str]:
     return {int(node_id): address for node_id, address in found}
 
 
+def is_changed(servers: str, *arguments: str) -> bool:
+    """Change the voters, unless the change before is not committed yet: Kafka refuses a second one until then."""
+    try:
+        tool(servers, *arguments)
+    except KafkaProcessError as error:
+        if "waiting for voters to commit the latest voter change" in str(error):
+            return False
+        raise
+    return True
+
+
 def follows(ours: SyncController) -> Callable[[], bool]:
     raft = raft_of(ours)
     return lambda: raft.leader_id == KAFKA_ID and raft.log.high_watermark > 0
@@ -209,7 +220,7 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
             directory_id = re.search(r"directory.id=(\S+)", (tmp_path / "ours/meta.properties").read_text())
             assert directory_id is not None
             removed = ("--controller-id", str(OUR_ID), "--controller-directory-id", directory_id[1])
-            tool(kafka.bootstrap, "remove-controller", *removed)
+            wait_until(lambda: is_changed(kafka.bootstrap, "remove-controller", *removed), 20, "no vote of ours")
             assert voters(kafka.bootstrap) == {KAFKA_ID: kafka.bootstrap}
             wait_until(lambda: not raft_of(ours).is_voter, 10, "our controller to know that it has no vote")
         assert kafka.running
