@@ -86,18 +86,14 @@ def test_planning_a_bucket_of_small_files_sends_only_listings() -> None:
         assert len(large) == len(plan_splits(CAPTURE, 200_000)) > 2
 
 
-OTHER_THREADS_BYTES = 8 << 20
-"""Memory that threads of earlier tests allocate meanwhile: up to 5 MiB were seen."""
-
-
 def test_a_catalogue_is_planned_in_little_memory(tmp_path: Path, opened: list[str]) -> None:
     """The full budget is that of docs/explanation/captures-at-volume.md."""
     count, header = budget(2_000, 100_000), CAPTURE.read_bytes()[:24]
-    for number in range(count):
-        folder = tmp_path / f"day={number // 1_000:03}"
-        if number % 1_000 == 0:
-            folder.mkdir()
-        (folder / f"edge-{number:06}.pcap").write_bytes(header)
+    # Kept: pathlib interns names, and Python's table of them, which all tests fill, may grow by 8 MB for new ones.
+    files = [tmp_path / f"day={number // 1_000:03}" / f"edge-{number:06}.pcap" for number in range(count)]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(header)
     tracemalloc.start()
     try:
         tasks = plan_tasks(captures([str(tmp_path)]), DEFAULTS)
@@ -106,5 +102,5 @@ def test_a_catalogue_is_planned_in_little_memory(tmp_path: Path, opened: list[st
         tracemalloc.stop()
     assert sum(len(task.splits) for task in tasks) == count
     assert TASKS_MIN < len(tasks) < TASKS_MIN + count / 12
-    assert peak_bytes < 2_000 * count + OTHER_THREADS_BYTES
+    assert peak_bytes < 2_000 * count
     assert opened == []
