@@ -96,24 +96,24 @@ docs: .venv/ready  ## the documentation as a site, in build/site (make docs ARGS
 
 dist: .venv/ready  ## a release in build/dist, the same bytes each time: packages, site, SBOM, image (BASE=python:3.13-slim)
 	@.venv/bin/python -c 'import auditwheel, cyclonedx_py, mkdocs, mkdocstrings, twine' 2>/dev/null || $(PIP) --group dist --group docs
-	@.venv/bin/python -m tests.artefacts $(if $(BASE),--base $(BASE)) $(ARGS)
+	@.venv/bin/python -m tools.artefacts $(if $(BASE),--base $(BASE)) $(ARGS)
 
 version:  ## writes the version of pyproject.toml into the other files that have it
-	@$(PYTHON) -m tests.artefacts.version
+	@$(PYTHON) -m tools.artefacts.version
 
 mutants: .venv/ready  ## changes the code of a package and shows changes that its tests miss (ARGS='server/raft --sample 100')
 	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --group mutation
-	@.venv/bin/python -m tests.mutation $(ARGS)
+	@.venv/bin/python -m tools.mutation $(ARGS)
 
 fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='codec --seconds 60')
 	@.venv/bin/python -c 'import atheris' 2>/dev/null || $(PIP) --group fuzzing
-	@.venv/bin/python -m tests.fuzzing $(ARGS)
+	@.venv/bin/python -m tools.fuzzing $(ARGS)
 
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
-	@.venv/bin/python -m tests.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
+	@.venv/bin/python -m tools.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
 
 matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers captures' measures those anew, with Java)
-	@.venv/bin/python -m tests.matrix $(ARGS)
+	@.venv/bin/python -m tools.matrix $(ARGS)
 
 benchmarks: speed java  ## every benchmark with its peers in one run, at most 20 minutes; writes docs/evidence/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib, pyspark' 2>/dev/null || $(PIP) --group bench --editable '.[spark]'

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, cast, get_type_hints
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.kafka_api.directory_ids import draw_uuid, in_java_order
+from mockraft.kafka_api.option_types import check_option
 from mockraft.releases import release
-from mockraft.serving.directory_ids import draw_uuid, in_java_order
-from mockraft.serving.option_types import check_option
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature

@@ -22,7 +22,7 @@ from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
 from mockraft.brokers.partitions.restarts import restartable
-from mockraft.serving.directory_ids import LOST, UNASSIGNED
+from mockraft.kafka_api.directory_ids import LOST, UNASSIGNED
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from mockraft.brokers.lifecycle import BrokerState, End
-from mockraft.serving.effects import AwaitSent, Close, PauseReading, ResumeReading
-from mockraft.serving.effects import Send as SendBytes
+from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading
+from mockraft.kafka_api.effects import Send as SendBytes
 from mockraft.wire.message import Message
 
 Versions: TypeAlias = Mapping[int, tuple[int, int]]

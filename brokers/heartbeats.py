@@ -11,7 +11,7 @@ from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.lifecycle import Send
 from mockraft.brokers.log_dirs.cordoning import CORDONING_FROM
-from mockraft.serving.directory_ids import in_java_order
+from mockraft.kafka_api.directory_ids import in_java_order
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

@@ -12,10 +12,6 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.brokers import BrokerState
-    from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
-    from mockraft.double.controller import AwaitedController, Controller, SyncController
-    from mockraft.double.quorum import Quorum, SyncQuorum
-    from mockraft.double.verification import WaitTimeoutError
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
     from mockraft.server.journal import Exchange, Journal, VerificationError
@@ -23,6 +19,10 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.faults.chaos import chaos
     from mockraft.server.stubs.match import Match
     from mockraft.server.stubs.stub import Stub, stub
+    from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
+    from mockraft.testing.controller import AwaitedController, Controller, SyncController
+    from mockraft.testing.quorum import Quorum, SyncQuorum
+    from mockraft.testing.verification import WaitTimeoutError
 
 __all__ = [
     "AlteredConfigs",
@@ -49,10 +49,10 @@ __all__ = [
 
 _NAMES = {
     "brokers": ("BrokerState",),
-    "double.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
-    "double.controller": ("AwaitedController", "Controller", "SyncController"),
-    "double.quorum": ("Quorum", "SyncQuorum"),
-    "double.verification": ("WaitTimeoutError",),
+    "testing.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
+    "testing.controller": ("AwaitedController", "Controller", "SyncController"),
+    "testing.quorum": ("Quorum", "SyncQuorum"),
+    "testing.verification": ("WaitTimeoutError",),
     "server.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
     "server.journal": ("Exchange", "Journal", "VerificationError"),

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from mockraft.double.broker import SyncSimulatedBroker
-    from mockraft.double.controller import AwaitedController, SyncController
-    from mockraft.double.fixtures import Watched
-    from mockraft.double.quorum import SyncQuorum
     from mockraft.kafka.processes import KafkaBroker
+    from mockraft.testing.broker import SyncSimulatedBroker
+    from mockraft.testing.controller import AwaitedController, SyncController
+    from mockraft.testing.fixtures import Watched
+    from mockraft.testing.quorum import SyncQuorum
 
 LIVE = pytest.StashKey[list["Watched"]]()
 """The doubles that run now, those of the session first."""
@@ -80,12 +80,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test that passed for the complaints of its doubles: unused stubs, unexpected requests."""
     if live := item.config.stash[LIVE]:
-        from mockraft.double.fixtures import begin
+        from mockraft.testing.fixtures import begin
 
         begin(item, live)
     result = yield
     if live:
-        from mockraft.double.fixtures import complaint
+        from mockraft.testing.fixtures import complaint
 
         if text := complaint(item, live):
             pytest.fail(text, pytrace=False)
@@ -100,13 +100,13 @@ def pytest_runtest_makereport(
     error = None if call.excinfo is None else call.excinfo.value
     # After the teardown the doubles of the test are gone, and that of the session was reset.
     live = [] if call.when == "teardown" else item.config.stash[LIVE]
-    if error is not None and "mockraft.double" in sys.modules:
-        from mockraft.double.fixtures import shorten
+    if error is not None and "mockraft.testing" in sys.modules:
+        from mockraft.testing.fixtures import shorten
 
         shorten(error, item, live)
     report = yield
     if report.failed and live:
-        from mockraft.double.fixtures import add_journals
+        from mockraft.testing.fixtures import add_journals
 
         try:
             add_journals(report, item, live, error)
@@ -135,8 +135,8 @@ def mockraft_options() -> dict[str, object]:
 @pytest.fixture
 def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncController]:
     """A controller of this test, on a free port, with the options of `@pytest.mark.mockraft(…)`."""
-    from mockraft.double.controller import SyncController
-    from mockraft.double.fixtures import running_controller
+    from mockraft.testing.controller import SyncController
+    from mockraft.testing.fixtures import running_controller
 
     yield from running_controller(request, mockraft_options, SyncController)
 
@@ -144,8 +144,8 @@ def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, object]
 @pytest.fixture
 def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[AwaitedController]:
     """The same for an `async def` test, whichever plugin runs it: what waits is awaited."""
-    from mockraft.double.controller import AwaitedController
-    from mockraft.double.fixtures import running_controller
+    from mockraft.testing.controller import AwaitedController
+    from mockraft.testing.fixtures import running_controller
 
     yield from running_controller(request, mockraft_options, AwaitedController)
 
@@ -153,8 +153,8 @@ def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, o
 @pytest.fixture(scope="session")
 def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncController]:
     """A controller of the whole session; stubs, faults and journal are reset after each test, its state is not."""
-    from mockraft.double.controller import SyncController
-    from mockraft.double.fixtures import running_controller
+    from mockraft.testing.controller import SyncController
+    from mockraft.testing.fixtures import running_controller
 
     yield from running_controller(request, mockraft_options, SyncController)
 
@@ -162,7 +162,7 @@ def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str,
 @pytest.fixture
 def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncQuorum]:
     """Yield a quorum of three controllers, or as many as the marker sets (`controllers=5`)."""
-    from mockraft.double.fixtures import running_quorum
+    from mockraft.testing.fixtures import running_quorum
 
     yield from running_quorum(request, mockraft_options)
 
@@ -173,7 +173,7 @@ def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sy
 
     It joins `mockraft`, or the controller or quorum given as `of`. Options are those of `SimulatedBroker`.
     """
-    from mockraft.double.fixtures import simulated_brokers
+    from mockraft.testing.fixtures import simulated_brokers
 
     yield from simulated_brokers(request)
 
@@ -186,6 +186,6 @@ def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..
     `mockraft.kafka.processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Without Java 17 or Maven
     the test is skipped, or fails with `--mockraft-real-broker=fail`.
     """
-    from mockraft.double.fixtures import real_brokers
+    from mockraft.testing.fixtures import real_brokers
 
     yield from real_brokers(request)

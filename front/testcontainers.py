@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Self
 
-from mockraft.commands.serve.options import to_arguments
+from mockraft.cli.serve.options import to_arguments
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.wait_strategies import CompositeWaitStrategy, LogMessageWaitStrategy, PortWaitStrategy

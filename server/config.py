@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.option_types import check_option
 from mockraft.releases import DEFAULT, release
 from mockraft.server import security_options
 from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
 from mockraft.server.rules import Rule
-from mockraft.serving.option_types import check_option
 
 if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet

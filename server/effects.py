@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from mockraft.kafka_api.effects import AwaitSent as AwaitSent
+from mockraft.kafka_api.effects import Close as Close
+from mockraft.kafka_api.effects import PauseReading as PauseReading
+from mockraft.kafka_api.effects import ResumeReading as ResumeReading
+from mockraft.kafka_api.effects import Send as Send
 from mockraft.server.raft.outgoing import Outgoing
-from mockraft.serving.effects import AwaitSent as AwaitSent
-from mockraft.serving.effects import Close as Close
-from mockraft.serving.effects import PauseReading as PauseReading
-from mockraft.serving.effects import ResumeReading as ResumeReading
-from mockraft.serving.effects import Send as Send
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.apis.offered import body_without_api
 from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
@@ -30,7 +31,6 @@ from mockraft.server.quorum_requests import QuorumRequests
 from mockraft.server.repeats import Repeats
 from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script
-from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body
 from mockraft.wire.errors import WireError

@@ -2,7 +2,7 @@
 
 A field of `ControllerConfig` is declared with `option(…)`, which keeps the row in the field's metadata. `mockraft
 serve` makes its command line, its `--help` and docs/reference/serve-options.md from the rows
-(mockraft.commands.serve.options).
+(mockraft.cli.serve.options).
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ again after a failure, with growing delays, when another incarnation has taken i
 
 from typing import Final
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.controller.brokers.registration import registration_of
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.raft.outgoing import Outgoing
-from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest

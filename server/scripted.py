@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NoReturn
 
+from mockraft.kafka_api.parked import NEVER_MS, Parked
 from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
@@ -22,7 +23,6 @@ from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
-from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
 from mockraft.wire.message import Message

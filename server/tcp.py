@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
 from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node
 from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
-from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import codec_path
 from mockraft.wire.message import Message
 

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.clock import Timer
 from mockraft.server.effects import Effect
-from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import ClientEnd, Fault

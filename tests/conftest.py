@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from mockraft.kafka_api.parked import Parked
 from mockraft.releases import release
 from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS
@@ -14,7 +15,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.raft.raft import Raft
-from mockraft.serving.parked import Parked
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest

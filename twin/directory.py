@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from mockraft.kafka_api.private_files import write_private
 from mockraft.server.controller.log.data_dir import DataDir
 from mockraft.server.controller.log.segments import LogStorage
-from mockraft.serving.private_files import write_private
 from mockraft.twin.history import History, SourceError
 from mockraft.twin.state import NODE_ID
 from mockraft.wire import uuids

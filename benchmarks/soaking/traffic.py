@@ -18,7 +18,7 @@ import httpx
 from contenders import create_topic, create_topic_on, heartbeat, registrations, shrink_or_grow
 from mockraft.brokers.fleet import Fleet, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.serving.directory_ids import draw_uuid
+from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.wire.client import KafkaConnection, connect
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest

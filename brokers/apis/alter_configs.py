@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 from mockraft.brokers.apis import config_changes
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.forwarding import frame_of
+from mockraft.kafka_api import error_responses
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from mockraft.serving import api as serving_api
-from mockraft.serving.api import ANONYMOUS as ANONYMOUS
-from mockraft.serving.parked import Parked as Parked
+from mockraft.kafka_api import api as serving_api
+from mockraft.kafka_api.api import ANONYMOUS as ANONYMOUS
+from mockraft.kafka_api.parked import Parked as Parked
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 

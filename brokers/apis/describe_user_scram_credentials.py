@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.serving import error_responses
+from mockraft.kafka_api import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from mockraft.wire.messages.describe_user_scram_credentials_response import (

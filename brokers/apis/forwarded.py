@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
-from mockraft.serving import error_responses
-from mockraft.serving.api import error_with_default_message
+from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.api import error_with_default_message
 from mockraft.wire import messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
-from mockraft.serving.api import error_code_only, error_with_message
+from mockraft.kafka_api.api import error_code_only, error_with_message
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest

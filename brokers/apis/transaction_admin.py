@@ -11,8 +11,8 @@ from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.serving.api import error_code_only
-from mockraft.serving.linear_patterns import PatternError, compiled
+from mockraft.kafka_api.api import error_code_only
+from mockraft.kafka_api.linear_patterns import PatternError, compiled
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from mockraft.wire.messages.describe_producers_response import (

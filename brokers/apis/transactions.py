@@ -21,7 +21,7 @@ from mockraft.brokers.coordinators.transaction import (
 )
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.partitions.partition import NO_EPOCH
-from mockraft.serving.parked import NEVER_MS
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse

@@ -19,7 +19,7 @@ from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.producers import Verification
-from mockraft.serving.parked import NEVER_MS
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from mockraft.wire.messages.txn_offset_commit_response import (

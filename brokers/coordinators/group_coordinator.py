@@ -29,7 +29,7 @@ from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
-from mockraft.serving.parked import NEVER_MS
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import BatchHeader

@@ -24,7 +24,7 @@ from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, Share
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
 from mockraft.brokers.shell.outage import Outage
-from mockraft.serving.directory_ids import draw_uuid
+from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
 

@@ -13,8 +13,8 @@ from mockraft.brokers.apis.api import BrokerView
 from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener.connection import Connection
 from mockraft.brokers.listener.limits import Limits
-from mockraft.serving.effects import Close
-from mockraft.serving.parked import NEVER_MS
+from mockraft.kafka_api.effects import Close
+from mockraft.kafka_api.parked import NEVER_MS
 
 CLOSINGS_KEPT = 63
 IDLE_SWEEPS = 4

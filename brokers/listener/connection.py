@@ -15,7 +15,7 @@ from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener import requests
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
 from mockraft.brokers.listener.requests import Reply
-from mockraft.serving.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
 from mockraft.wire.connection import FrameReader
 from mockraft.wire.errors import WireError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
-from mockraft.serving.effects import AwaitSent, Close, PauseReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, Send
 
 if TYPE_CHECKING:
     from mockraft.brokers.listener.client_listener import ClientListener

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from mockraft.brokers.log_dirs import bootstrap_checkpoint
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
-from mockraft.serving.directory_ids import is_reserved
-from mockraft.serving.private_files import read_file, replace_file
+from mockraft.kafka_api.directory_ids import is_reserved
+from mockraft.kafka_api.private_files import read_file, replace_file
 from mockraft.wire import uuids
 
 METADATA_PARTITION_DIR = "__cluster_metadata-0"

@@ -9,9 +9,9 @@ from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_tex
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
-from mockraft.serving.extras import install_hint
-from mockraft.serving.pages import render_page
-from mockraft.serving.private_files import write_private
+from mockraft.kafka_api.extras import install_hint
+from mockraft.kafka_api.pages import render_page
+from mockraft.kafka_api.private_files import write_private
 
 _KNOWN = "known"
 _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}

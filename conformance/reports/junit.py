@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
-from mockraft.serving.pages import xml_text
-from mockraft.serving.private_files import write_private
+from mockraft.kafka_api.pages import xml_text
+from mockraft.kafka_api.private_files import write_private
 
 
 def write_junit(found: Run, path: Path) -> None:

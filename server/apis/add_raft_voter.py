@@ -4,6 +4,7 @@ Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler:
 requested, it must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
 """
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     endpoints_of,
@@ -16,7 +17,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
-from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse

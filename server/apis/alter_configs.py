@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from mockraft.kafka_api import error_responses
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.releases import Release
 from mockraft.server.apis.api import Api, RequestContext
@@ -16,7 +17,6 @@ from mockraft.server.controller.result import (
 )
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse

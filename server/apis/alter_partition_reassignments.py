@@ -3,12 +3,12 @@
 A request with a timeout of zero expires before its turn in Kafka's event queue; any other is done in time.
 """
 
+from mockraft.kafka_api import error_responses
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.reassignments import Reassigned, alter_reassignments
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from mockraft.wire.messages.alter_partition_reassignments_response import (

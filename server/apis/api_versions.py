@@ -6,11 +6,11 @@ level 0 are left out (KAFKA-17492). A controller does not compare the cluster id
 answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 """
 
+from mockraft.kafka_api.api_versions import is_valid
 from mockraft.releases import KRAFT_VERSION
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
-from mockraft.serving.api_versions import is_valid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (

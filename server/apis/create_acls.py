@@ -4,6 +4,7 @@ An existing ACL is a success without a record. ANY and MATCH are for filters: on
 request, and UNKNOWN, 0, closes the connection (AclApis, CreateAclsRequest).
 """
 
+from mockraft.kafka_api import error_responses
 from mockraft.server.apis.acl_requests import check_has_authorizer
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -17,7 +18,6 @@ from mockraft.server.controller.security.acl_types import (
     ResourceType,
 )
 from mockraft.server.controller.security.acls import create_acls, known
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest

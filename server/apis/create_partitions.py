@@ -8,6 +8,7 @@ refused; before, it is only throttled.
 from collections import Counter
 from typing import Final
 
+from mockraft.kafka_api import error_responses
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics
 from mockraft.server.apis.throttling import mutation_quota
@@ -15,7 +16,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.partition_creation import create_partitions
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest

@@ -9,6 +9,7 @@ mutation quota is refused (KIP-599); before, it is only throttled.
 from collections import Counter
 from typing import Final
 
+from mockraft.kafka_api import error_responses
 from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
@@ -18,7 +19,6 @@ from mockraft.server.controller.result import ApiError, error_fields, invalid_re
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
 from mockraft.server.controller.topics.topics import CreatedTopic
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import (

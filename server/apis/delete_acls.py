@@ -3,6 +3,7 @@
 A filter with UNKNOWN, 0, closes the connection (DeleteAclsRequest).
 """
 
+from mockraft.kafka_api import error_responses
 from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -10,7 +11,6 @@ from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.acls import delete_acls
-from mockraft.serving import error_responses
 from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import (
     DeleteAclsFilterResult,

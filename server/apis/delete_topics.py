@@ -8,6 +8,7 @@ over its controller mutation quota is refused (KIP-599); before, it is only thro
 from collections import Counter
 from typing import Final
 
+from mockraft.kafka_api import error_responses
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
@@ -15,7 +16,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse

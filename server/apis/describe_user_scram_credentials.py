@@ -5,11 +5,11 @@ users gets no response at all, and the connection none from then on (ControllerA
 getErrorResponse, which fails on null). So does this one.
 """
 
+from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.parked import NEVER_MS, Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.serving import error_responses
-from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from mockraft.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse

@@ -14,11 +14,11 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body
 from mockraft.wire.errors import WireError

@@ -9,6 +9,7 @@ as Kafka fills them, although version 16 could hold them.
 import logging
 from typing import TypeVar
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
@@ -18,7 +19,6 @@ from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
-from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
 from mockraft.wire.messages.fetch_response import (

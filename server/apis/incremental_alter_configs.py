@@ -3,6 +3,7 @@
 Not implemented: a broker logger resource is checked for its name, and has no loggers.
 """
 
+from mockraft.kafka_api import error_responses
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.releases import Behaviour
@@ -14,7 +15,6 @@ from mockraft.server.controller.result import ApiError, error_fields, invalid_re
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change
-from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.incremental_alter_configs_request import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api
-from mockraft.serving.parked import Parked
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from mockraft.kafka_api.api import ResponseT
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
@@ -16,8 +18,6 @@ from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.server.raft.voter_changes import VoterChange, check_leads
-from mockraft.serving.api import ResponseT
-from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request

@@ -4,12 +4,12 @@ Order of checks as in KafkaRaftClient.handleRemoveVoterRequest and RemoveVoterHa
 the response is VOTER_NOT_FOUND. A removed leader resigns once that is committed.
 """
 
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import voter_change_error, voter_to_change, when_changed
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
-from mockraft.serving.parked import Parked
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 

@@ -11,12 +11,12 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.connection_state import FRAME_LIMIT, Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, PauseReading
 from mockraft.server.security_options import uses_sasl, uses_tls
-from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     import random

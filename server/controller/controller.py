@@ -6,6 +6,8 @@ import logging
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mockraft.kafka_api.directory_ids import draw_uuid
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.releases import METADATA_VERSION, Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
@@ -28,8 +30,6 @@ from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.placement import UsableRacks
-from mockraft.serving.directory_ids import draw_uuid
-from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt

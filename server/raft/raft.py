@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
@@ -20,7 +21,6 @@ from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
 from mockraft.server.raft.transitions import Quorum
-from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest

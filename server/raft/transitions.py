@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
@@ -19,7 +20,6 @@ from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
 from mockraft.server.raft.states import Role, Votes, Voting, can_step
-from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
 

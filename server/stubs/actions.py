@@ -22,9 +22,9 @@ from mockraft.wire.message import Message
 from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.api import Api as ServedApi
     from mockraft.server.stubs.match import StubRequest
     from mockraft.server.stubs.plan import Plan
-    from mockraft.serving.api import Api as ServedApi
     from mockraft.wire.json_form import Json, Tree
 
 Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]

@@ -10,9 +10,9 @@ from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.api import Api as ServedApi
     from mockraft.server.stubs.actions import Action, Resolver
     from mockraft.server.stubs.match import StubRequest
-    from mockraft.serving.api import Api as ServedApi
 
 Respond = Callable[["ServedApi[Message, Message]", "StubRequest"], Message]
 """Return the response message from the API (its `request`, `response` and `error`) and the request."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from mockraft.kafka_api.linear_patterns import PatternError, compiled
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.serving.linear_patterns import PatternError, compiled
 from mockraft.wire.names import snake
 
 Test = Callable[[Any], bool]

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mockraft.kafka_api.extras import install_hint
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub import Stub
-from mockraft.serving.extras import install_hint
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json, Tree

@@ -12,11 +12,11 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-FORKING = "mockraft.forking"
+FORKING = "mockraft.cli.forking"
 
 
 class ForkingProcess:
-    """A process of `mockraft.forking`, started at the first `fork`. It ends with the `with` block or this process."""
+    """A process of `mockraft.cli.forking`, started at the first `fork`; ends with the `with` block or this process."""
 
     def __init__(self) -> None:
         self._requests: socket.socket | None = None

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mockraft.serving.pages import xml_text
+from mockraft.kafka_api.pages import xml_text
 
 
 def as_junit(found: Mapping[str, Any]) -> bytes:

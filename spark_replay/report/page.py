@@ -11,7 +11,7 @@ from importlib import metadata, resources
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from mockraft.serving.extras import install_hint
+from mockraft.kafka_api.extras import install_hint
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 import pytest_asyncio
 from mockraft import Controller
-from mockraft.commands.traffic.recorder import LocalRecorder
+from mockraft.cli.traffic.recorder import LocalRecorder
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
 from playwright.async_api import ConsoleMessage, Error, Page, Request, ViewportSize, async_playwright, expect

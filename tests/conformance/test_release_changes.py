@@ -14,7 +14,7 @@ from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.releases import SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
 
-from ..commands.cli import completed as mockraft
+from ..cli.cli import completed as mockraft
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "evidence" / "release-changes.md"
 

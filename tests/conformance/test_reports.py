@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.commands.conformance.screen import Screen
+from mockraft.cli.conformance.screen import Screen
 from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.reports.conformance_level import Level
 from mockraft.conformance.reports.failure_text import lines

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from mockraft.commands.conformance.command import ABOUT
+from mockraft.cli.conformance.command import ABOUT
 from mockraft.conformance.case import ELR, Rank
 from mockraft.conformance.documents.marked_text import marked, replace_marked
 from mockraft.conformance.documents.parity_table import LEVELS, column

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ..artefacts.base_image import debian
-from ..artefacts.engine import engine as docker_engine
+from tools.artefacts.base_image import debian
+from tools.artefacts.engine import engine as docker_engine
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "mockraft-test"

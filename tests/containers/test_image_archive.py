@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ..artefacts import image
-from ..artefacts.build import Build
-from ..artefacts.source import commit_time_s, copy_source
+from tools.artefacts import image
+from tools.artefacts.build import Build
+from tools.artefacts.source import commit_time_s, copy_source
+
 from ..budgets import soak
 from .conftest import ROOT, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..commands.cli import invoke
+from ..cli.cli import invoke
 from .tools import ROOT, copied, run
 
 pytestmark = [pytest.mark.languages, pytest.mark.timeout(900)]

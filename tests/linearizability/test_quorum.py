@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from mockraft import Quorum
-from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.child_process import wait_until
+from mockraft.testing.quorum import SyncQuorum
 
 from ..budgets import budget
 from .clients import Clients

@@ -11,7 +11,7 @@ from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.cluster_tests import run_cluster_tests
 from mockraft.kafka.jars import java
 
-from ..commands.cli import completed
+from ..cli.cli import completed
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(900)]
 

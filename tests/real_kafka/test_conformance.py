@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.cli.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
 from mockraft.codegen.sync import main, sync
-from mockraft.commands.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.documents.marked_text import marked

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.conformance.fuzz import differential
-from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid
+from mockraft.testing.options import ControllerOptions
 
 from ..budgets import budget, soak
 from .running import running

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.double.plan import StepOutcome
+from mockraft.testing.plan import StepOutcome
 
 from ..budgets import soak
 from ..upgrade_examples import example, write_cluster

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from mockraft.commands.exit_codes import ExitCode
+from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
 
 from ..budgets import soak
+from ..cli.cli import completed, started
 from ..clients import create_topic, topics_of
-from ..commands.cli import completed, started
 from .running import running
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(300)]

@@ -8,9 +8,10 @@ import pytest
 from mockraft.kafka.jars import jars_directory
 from mockraft.releases import NEWEST
 
+from tools.release_check.__main__ import main
+from tools.release_check.steps import STEPS
+
 from ..budgets import soak
-from ..release_check.__main__ import main
-from ..release_check.steps import STEPS
 
 pytestmark = [pytest.mark.real_kafka, soak]
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.double.controller import SyncController
-from mockraft.double.process import MockraftController
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.kafka.security import ListenerSecurity
+from mockraft.testing.controller import SyncController
+from mockraft.testing.process import MockraftController
 from mockraft.wire import api_keys, client
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

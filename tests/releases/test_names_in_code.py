@@ -14,14 +14,17 @@ pytestmark = pytest.mark.one_python
 ROOT = Path(__file__).parents[2]
 FOLDERS = [
     "brokers",
+    "cli",
     "codegen",
     "conformance",
     "front",
+    "kafka",
+    "kafka_api",
     "kafka_configs",
     "releases",
     "server",
-    "serving",
     "spark_replay",
+    "testing",
     "twin",
     "wire",
 ]
@@ -29,8 +32,8 @@ CASES = ROOT / "conformance" / "cases"
 """Cases name the releases since and until which they hold."""
 
 NAMED = {
-    "front/kafka/cluster_test_jars.py": "the newest release with test classes on Maven",
-    "front/kafka/tools.py": "the releases in which tools became other classes",
+    "kafka/cluster_test_jars.py": "the newest release with test classes on Maven",
+    "kafka/tools.py": "the releases in which tools became other classes",
     "releases/behaviour.py": "the releases in which rules began",
     "releases/release.py": "the supported ones and the default",
     "twin/brokers.py": "the first release whose controllers simulated brokers follow",

@@ -8,7 +8,7 @@ from mockraft import Controller
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.server.journal import ClosedConnection
 
-from ..commands.cli import invoke
+from ..cli.cli import invoke
 
 SASL: dict[str, Any] = {
     "security_protocol": "SASL_PLAINTEXT",

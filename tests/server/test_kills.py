@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.testing.process import MockraftController
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

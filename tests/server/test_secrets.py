@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.double.process import MockraftController
 from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.testing.process import MockraftController
 from mockraft.wire import client, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import read_response, write_request
@@ -28,7 +28,7 @@ from mockraft.wire.messages import incremental_alter_configs_request as alter
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.sasl import SaslLogin
 
-from tests.commands.cli import completed
+from tests.cli.cli import completed
 from tests.fetches import fetch_request, snapshot_request
 
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"

@@ -21,7 +21,7 @@ from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-from ..commands.cli import DEADLINE_S, completed, invoke, started
+from ..cli.cli import DEADLINE_S, completed, invoke, started
 from ..configs import BROKER, SET, change_configs
 from ..topics import ask
 

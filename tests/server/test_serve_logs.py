@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from mockraft.commands.exit_codes import ExitCode
-from mockraft.commands.logs import PENDING_BYTES_MAX, PipeHandler
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.logs import PENDING_BYTES_MAX, PipeHandler
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
-from ..commands.cli import DEADLINE_S, started
+from ..cli.cli import DEADLINE_S, started
 
 READY = r"mockraft ready bootstrap=([\d.]+):(\d+) .*\n"
 PIPE_BYTES = 1 << 16

@@ -4,9 +4,9 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from mockraft.commands.serve.command import _config as config_of
-from mockraft.commands.serve.options import OptionError, defaults
-from mockraft.commands.serve.release import checked
+from mockraft.cli.serve.command import _config as config_of
+from mockraft.cli.serve.options import OptionError, defaults
+from mockraft.cli.serve.release import checked
 from mockraft.kafka_configs.config_keys import BROKER, keys
 from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig

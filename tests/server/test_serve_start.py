@@ -6,24 +6,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import wait_until
+from mockraft.testing.process import MockraftController
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
-from ..commands.cli import DEADLINE_S
+from ..cli.cli import DEADLINE_S
 
 
 def test_listens_before_the_controller_is_imported() -> None:
     code = """
 import socket, sys, types
-from mockraft.commands.serve import arguments, command
+from mockraft.cli.serve import arguments, command
 late = {"asyncio", "ssl", "mockraft.server.controller.controller", "mockraft.server.node"}
 def serve(config, rng, options, listening):
     with socket.create_connection(listening.getsockname()):
         print(config.port, late & set(sys.modules))
     return 0
-sys.modules["mockraft.commands.serve.process"] = types.SimpleNamespace(serve=serve)
+sys.modules["mockraft.cli.serve.process"] = types.SimpleNamespace(serve=serve)
 command.run(arguments.read(["--port", "0"]))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -34,13 +34,13 @@ def test_start_imports_no_module_of_stubs_faults_or_typer() -> None:
     code = """
 import sys
 from mockraft import cli
-from mockraft.commands.serve import command, stubs
+from mockraft.cli.serve import command, stubs
 from mockraft.server import double, running
 assert arguments.read(["--port", "0"])
 assert stubs.stub_file(None) is None
 print(*sys.modules)
 """
-    command = [sys.executable, "-c", f"from mockraft.commands.serve import arguments{code}"]
+    command = [sys.executable, "-c", f"from mockraft.cli.serve import arguments{code}"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
     ours = ("mockraft.server.scripted", "mockraft.server.stubs.stub", "mockraft.server.state")
@@ -76,10 +76,10 @@ def test_answers_a_client_that_connects_while_it_starts(tmp_path: Path) -> None:
 def test_signal_between_listening_and_readiness_ends_it_without_error(number: signal.Signals) -> None:
     code = """
 import os, sys
-from mockraft.commands.serve import arguments, command
+from mockraft.cli.serve import arguments, command
 class Finder:
     def find_spec(self, name, path, target=None):
-        if name == "mockraft.commands.serve.process":
+        if name == "mockraft.cli.serve.process":
             os.kill(os.getpid(), int(sys.argv[1]))
 sys.meta_path.insert(0, Finder())
 sys.exit(command.run(arguments.read(["--port", "0"])))

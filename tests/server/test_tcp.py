@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.clock import RealClock, VirtualClock
@@ -14,7 +15,6 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.listening import bind
 from mockraft.server.node import Node
 from mockraft.server.tcp import TcpListener
-from mockraft.serving.parked import Parked
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest

@@ -9,7 +9,7 @@ from mockraft.wire import record_batch
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 
-from ..commands.cli import started
+from ..cli.cli import started
 from ..conftest import registration_request
 from ..fetches import fetch_request
 from ..live_client import DEADLINE_S, LiveClient

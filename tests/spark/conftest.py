@@ -11,7 +11,7 @@ import pytest
 from mockraft.releases.specs import sort_key
 from typer.testing import Result
 
-from ..commands.cli import invoke
+from ..cli.cli import invoke
 from ..s3_server import S3Server, s3_server
 
 # Spark starts dozens of Python processes: what one has compiled (pandas above all) the others need not.

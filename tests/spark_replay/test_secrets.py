@@ -27,7 +27,7 @@ from mockraft.wire.connection import parse_request, write_request, write_respons
 from mockraft.wire.messages import fetch_response
 from mockraft.wire.messages import incremental_alter_configs_request as alter
 
-from ..commands.cli import invoke
+from ..cli.cli import invoke
 from .decoding.conftest import frame_table, request_frame, response_frame
 
 SECRET = "hunter2"

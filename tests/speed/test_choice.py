@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mockraft.commands.exit_codes import ExitCode
+from mockraft.cli.exit_codes import ExitCode
 
 PROGRAM = "from mockraft.wire import codec_path; print(codec_path.path)"
 FITS = "TABLE_FORMAT = 3\n__version__ = '9'\ndef accelerate(structs, namespace): pass\n"

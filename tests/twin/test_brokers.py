@@ -8,7 +8,7 @@ from mockraft.twin import read_history
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
-from ..commands.cli import started
+from ..cli.cli import started
 from .directories import write_directory
 
 CAPTURES = Path(__file__).parents[1] / "captures"

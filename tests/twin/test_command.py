@@ -13,7 +13,7 @@ import pytest
 from mockraft import Controller
 from mockraft.twin import read_history
 
-from ..commands.cli import invoke, one_line, started
+from ..cli.cli import invoke, one_line, started
 from .directories import write_directory
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from mockraft import Controller
 from mockraft.brokers.fleet import shared_log
-from mockraft.double.plan import PlanOutcome
+from mockraft.testing.plan import PlanOutcome
 
 from ..budgets import soak
 from ..upgrade_examples import write_cluster

@@ -21,7 +21,7 @@ from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Vot
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
-from ..commands.cli import invoke, one_line
+from ..cli.cli import invoke, one_line
 
 KEY = b"a key that is long enough"
 WORDS = (

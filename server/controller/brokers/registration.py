@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mockraft.kafka_api import directory_ids
 from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
@@ -10,7 +11,6 @@ from mockraft.server.controller.image.cluster import Levels, kept_by_features, l
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
-from mockraft.serving import directory_ids
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.java_values import trim
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mockraft.serving import directory_ids
+from mockraft.kafka_api import directory_ids
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image.topics import Partition

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.private_files import replace_file_in_steps
 from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot
@@ -15,7 +16,6 @@ from mockraft.server.controller.log.segments import LogStorage, StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
 from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
-from mockraft.serving.private_files import replace_file_in_steps
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 

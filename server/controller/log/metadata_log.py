@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
@@ -23,7 +24,6 @@ from mockraft.server.controller.quorum.election_state import Election, ReplicaKe
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.settings import features
-from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.kafka_api.private_files import FILE_MODE, sync_directory
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
-from mockraft.serving.private_files import FILE_MODE, sync_directory
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from mockraft.kafka_api.private_files import write_private
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records
-from mockraft.serving.private_files import write_private
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord

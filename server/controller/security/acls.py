@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import (
@@ -24,7 +25,6 @@ from mockraft.server.controller.security.acl_types import (
     ResourceType,
 )
 from mockraft.server.controller.security.host_ranges import is_range, parse_range
-from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.kafka_api import directory_ids
 from mockraft.releases import Behaviour, Release, release
 from mockraft.server.controller.result import ApiError
 from mockraft.server.rules import Rule
-from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
-from mockraft.serving.parked import NEVER_MS
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:

@@ -135,9 +135,10 @@ def test_second_producer_fences_the_first(cluster: SyncController) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
 def test_kafka_python_commits_and_aborts(cluster: SyncController) -> None:
+    from kafka.structs import OffsetAndMetadata
+
     from kafka import KafkaConsumer, KafkaProducer
     from kafka import TopicPartition as Partition
-    from kafka.structs import OffsetAndMetadata
 
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, transactional_id="python")
     producer.init_transactions()

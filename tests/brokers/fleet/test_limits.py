@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from mockraft.brokers.fleet import limits
 
-from ...commands.cli import invoke, one_line
+from ...cli.cli import invoke, one_line
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, *, files: int | None, ports: int | None) -> None:

@@ -15,7 +15,7 @@ from mockraft.brokers.coordinators.group_coordinator import Groups
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener.clients import Clients
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH, Limits
-from mockraft.serving.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest

@@ -12,7 +12,7 @@ from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.movers import Move
 from mockraft.brokers.moves.requests import start_move
-from mockraft.serving.directory_ids import LOST
+from mockraft.kafka_api.directory_ids import LOST
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord

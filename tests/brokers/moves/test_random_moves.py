@@ -13,7 +13,7 @@ from mockraft.brokers.moves.recovery import Found, Recovered, Recovery, recover
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
 from mockraft.brokers.moves.starting import settle
-from mockraft.serving.directory_ids import LOST, MIGRATING, UNASSIGNED
+from mockraft.kafka_api.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire import record_batch
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 

@@ -13,9 +13,9 @@ from confluent_kafka.admin import (
     UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
-from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
+from mockraft.testing.process import MockraftController
 
 _MODULES = "org.apache.kafka.common.security"
 _SASL = "listener.name.sasl."

@@ -16,7 +16,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
-from mockraft.serving.directory_ids import LOST
+from mockraft.kafka_api.directory_ids import LOST
 from mockraft.wire import record_batch
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,

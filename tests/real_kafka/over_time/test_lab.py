@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mockraft.lab.schedule import Disturbance, Sender, stub_file
-from mockraft.lab.trial import Subject, run
+from mockraft.testing.lab.schedule import Disturbance, Sender, stub_file
+from mockraft.testing.lab.trial import Subject, run
 
 from ...budgets import soak
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
-from mockraft.double.options import ConfigOptions
-from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import wait_until
 from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
 from mockraft.server.running import RunningController
+from mockraft.testing.options import ConfigOptions
+from mockraft.testing.process import MockraftController
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import ReplicaState

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.conformance.requests import request
-from mockraft.double.controller import SyncController
-from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaServer, KafkaTool, random_uuid, wait_until
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role
 from mockraft.server.running import RunningController
+from mockraft.testing.controller import SyncController
+from mockraft.testing.quorum import SyncQuorum
 from mockraft.wire import api_keys, client, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import to_json

@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum
-from mockraft.double.controller import SyncController
-from mockraft.double.process import MockraftController
-from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.processes import (
     KafkaBroker,
@@ -25,6 +22,9 @@ from mockraft.kafka.processes import (
     wait_until,
 )
 from mockraft.server.raft.states import Role
+from mockraft.testing.controller import SyncController
+from mockraft.testing.process import MockraftController
+from mockraft.testing.quorum import SyncQuorum
 from mockraft.wire import client
 
 from ...clients import consume, create_topic, creating_topics, keep_producing, topics_of

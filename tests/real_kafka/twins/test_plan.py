@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.double.plan import PlanOutcome, StepOutcome
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, wait_until
+from mockraft.testing.plan import PlanOutcome, StepOutcome
 from mockraft.twin import read_history
 from mockraft.twin.history import Logged
 from mockraft.wire import error_codes

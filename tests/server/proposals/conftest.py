@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.double.proposals import overlay_of, rules_of
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.controller.image import Image
+from mockraft.testing.proposals import overlay_of, rules_of
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.metadata_log_frame import RecordAt

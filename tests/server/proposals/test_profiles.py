@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.double.proposals import NAMES, overlay_of, rules_of
 from mockraft.server.config import ControllerConfig
 from mockraft.server.rules import PROFILES, Rule
+from mockraft.testing.proposals import NAMES, overlay_of, rules_of
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.double.proposals import overlay_of
+from mockraft.kafka_api.parked import Parked
 from mockraft.releases import NEWEST, release
 from mockraft.server.apis.fetch import API as FETCH
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.apis.registry import APIS
 from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.serving.parked import Parked
+from mockraft.testing.proposals import overlay_of
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.connection import write_request

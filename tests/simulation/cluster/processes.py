@@ -30,6 +30,7 @@ from mockraft.brokers.effects import (
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import ShutdownWanted, Stopped
 from mockraft.brokers.node import BrokerNode
+from mockraft.kafka_api import effects as accepted
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
@@ -38,7 +39,6 @@ from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft
-from mockraft.serving import effects as accepted
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import version_for
 from mockraft.wire.errors import UnsupportedVersionError

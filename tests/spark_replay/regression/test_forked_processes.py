@@ -35,7 +35,7 @@ def test_each_session_has_a_controller_of_its_own(exchanges: list[Captured]) -> 
         assert target.name == "mockraft"
         for _ in range(2):  # on the first one's controller the second would find its topics
             assert differences(exchanges, target) == []
-        (forking,) = (each for each in children(os.getpid()) if "mockraft.forking" in each.info["cmdline"])
+        (forking,) = (each for each in children(os.getpid()) if "mockraft.cli.forking" in each.info["cmdline"])
         with target.open(survey(read_exchanges(CAPTURE, {19093})), CAUSAL) as opened:
             assert len(children(forking.pid)) == 1
             with urlopen(f"{opened.admin}/v1/clock") as answer:
@@ -66,6 +66,6 @@ def test_controllers_end_with_a_killed_task() -> None:
         assert running.stdout is not None
         controller = psutil.Process(int(running.stdout.readline()))
         started = [controller, psutil.Process(controller.ppid())]
-        assert "mockraft.forking" in started[1].cmdline()
+        assert "mockraft.cli.forking" in started[1].cmdline()
         running.kill()
     assert psutil.wait_procs(started, timeout=30)[1] == []

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
-from mockraft.double.controller import SyncController
-from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid, wait_until
+from mockraft.testing.controller import SyncController
+from mockraft.testing.options import ControllerOptions
 from mockraft.wire import metadata_log_frame, record_batch, sasl
 from mockraft.wire.connection import read_response
 from mockraft.wire.json_form import to_json

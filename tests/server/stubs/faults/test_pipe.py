@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.stubs.faults.fault import ClientEnd, Fault
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.faults.toxics import End, Toxic
-from mockraft.serving.parked import NEVER_MS
 
 CLIENT = ClientEnd("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
 

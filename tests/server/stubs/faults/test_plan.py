@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.stubs.faults import every_kind
 from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
-from mockraft.serving.parked import NEVER_MS
 
 
 def latency(**step: Any) -> dict[str, Any]:

@@ -1,0 +1,198 @@
+"""`mockraft brokers`, `topics` and `records`: the cluster as a running controller knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.cli.admin.remote import Remote, compact, given, group, remote, table, value_of
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
+
+BROKERS = """The registered brokers. Without a command: list them.
+
+\b
+  mockraft brokers
+  mockraft brokers fence 1               until its next heartbeat
+  mockraft brokers expire-session 1      as if it had not been heard of
+  mockraft brokers unregister 1
+  mockraft brokers fail-log-dir 1 DIRECTORY_ID
+"""
+TOPICS = """The topics and their partitions. Without a command: list them.
+
+\b
+  mockraft topics
+  mockraft topics elect orders 0 --leader 2
+"""
+RECORDS = """The metadata log. Without a command: its newest records, as Kafka's JSON.
+
+\b
+  mockraft records --limit 5
+  mockraft records --from 0 --json
+  mockraft records append FeatureLevelRecord '{"name": "group.version", "featureLevel": 1}'
+"""
+
+BrokerId = Annotated[int, typer.Argument(metavar="ID", help="The broker's id.")]
+
+
+broker_commands = group("brokers", BROKERS, "List, fence and unregister brokers.")
+topic_commands = group("topics", TOPICS, "List topics; elect leaders.")
+record_commands = group("records", RECORDS, "Read the metadata log; append records.")
+
+
+@remote(broker_commands)
+def brokers(to: Remote) -> None:
+    """List the brokers, by id."""
+    found = to.api.get("/v1/brokers")
+    now_ms = to.api.get("/v1/clock")["nowMs"]
+    rows = [
+        (
+            each["brokerId"],
+            _state(each),
+            each["epoch"],
+            _contact(each.get("lastContactMs"), now_ms),
+            each.get("lag"),
+            each.get("rack"),
+            _supported_version(each["features"]),
+            " ".join(f"{listener['host']}:{listener['port']}" for listener in each["listeners"]),
+            _directories(each["logDirs"]),
+        )
+        for each in found["brokers"]
+    ]
+    columns = ("ID", "STATE", "EPOCH", "LAST CONTACT", "LAG", "RACK", "SUPPORTS", "LISTENERS", "LOG DIRS")
+    to.show(found, lambda: table(columns, rows, "no brokers are registered"))
+
+
+@remote(broker_commands, "fence", "Fence a broker.")
+def fence(to: Remote, broker_id: BrokerId) -> None:
+    """Fence a broker; its next heartbeat that does not ask to be fenced unfences it."""
+    _command(to, broker_id, "fence")
+
+
+@remote(broker_commands, "unfence", "Unfence a broker.")
+def unfence(to: Remote, broker_id: BrokerId) -> None:
+    """Unfence a broker and renew its session."""
+    _command(to, broker_id, "unfence")
+
+
+@remote(broker_commands, "expire-session", "Have its session be over.")
+def expire_session(to: Remote, broker_id: BrokerId) -> None:
+    """Have a broker's session be over now: it is fenced until its next heartbeat."""
+    _command(to, broker_id, "expire-session")
+
+
+@remote(broker_commands, "unregister", "Forget a broker.")
+def unregister(to: Remote, broker_id: BrokerId) -> None:
+    """Forget a broker, as UnregisterBroker does."""
+    to.api.send("POST", f"/v1/brokers/{broker_id}/unregister")
+    to.show(None, f"broker {broker_id} is not registered any more")
+
+
+@remote(broker_commands, "fail-log-dir", "Take one of its log directories as offline.")
+def fail_log_dir(
+    to: Remote, broker_id: BrokerId, directory: Annotated[str, typer.Argument(help="The directory's id.")]
+) -> None:
+    """Take a log directory offline, as when the broker reports it."""
+    _command(to, broker_id, "fail-log-dir", {"id": directory})
+
+
+@remote(topic_commands)
+def topics(to: Remote) -> None:
+    """List the partitions of all topics."""
+    found = to.api.get("/v1/topics")
+    rows = [
+        (
+            topic["name"],
+            each["partition"],
+            "none" if each["leader"] < 0 else each["leader"],
+            each["leaderEpoch"],
+            _ids(each["replicas"]),
+            _ids(each["isr"]),
+        )
+        for topic in found["topics"]
+        for each in topic["partitions"]
+    ]
+    columns = ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR")
+    to.show(found, lambda: table(columns, rows, "no topics"))
+
+
+@remote(topic_commands, "elect", "Make a replica the leader.")
+def elect(
+    to: Remote,
+    topic: Annotated[str, typer.Argument(help="Name of the topic.")],
+    partition: Annotated[int, typer.Argument(help="Number of the partition.")],
+    leader: Annotated[int | None, typer.Option(help="The replica to lead. Default: the preferred one.")] = None,
+    unclean: Annotated[bool, typer.Option("--unclean", help="Also one that is not in sync.")] = False,
+) -> None:
+    """Make a replica the leader of a partition."""
+    body = given(topic=topic, partition=partition, unclean=unclean, leader=leader)
+    found = to.api.send("POST", "/v1/elections", body)
+    to.show(found, f"{topic}-{partition} is led by {found['leader']} in epoch {found['leaderEpoch']}")
+
+
+@remote(record_commands)
+def records(
+    to: Remote,
+    from_: Annotated[
+        int | None, typer.Option("--from", help="First offset; a negative one counts from the end.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many.")] = 20,
+) -> None:
+    """List records of the metadata log."""
+    found = to.api.get("/v1/records", **{"from": -limit if from_ is None else from_, "limit": limit})
+    rows = [(each["offset"], each["epoch"], each["type"], compact(each["record"])) for each in found["records"]]
+    to.show(found, lambda: table(("OFFSET", "EPOCH", "TYPE", "RECORD"), rows, "no records"))
+
+
+@remote(record_commands, "append", "Write a metadata record.")
+def append(
+    to: Remote,
+    type_: Annotated[str, typer.Argument(metavar="TYPE", help="ConfigRecord, FenceBrokerRecord, …")],
+    record: Annotated[str, typer.Argument(metavar="JSON", help="Its fields as Kafka's JSON.")],
+    version: Annotated[int | None, typer.Option(help="Default: the one that fits.")] = None,
+) -> None:
+    """Write a metadata record; it must follow from the state."""
+    body = {**given(type=type_, version=version), "record": value_of(record)}
+    found = to.api.send("POST", "/v1/records", {"records": [body]})
+    to.show(found, f"written at offset {found['from']}")
+
+
+def _command(to: Remote, broker_id: int, verb: str, body: Json = None) -> None:
+    found = to.api.send("POST", f"/v1/brokers/{broker_id}/{verb}", body)
+    to.show(found, f"broker {broker_id}: {_state(found)}")
+
+
+def _state(broker: Mapping[str, Json]) -> str:
+    if broker["fenced"]:
+        return "fenced"
+    return "shutting down" if broker["inControlledShutdown"] else "active"
+
+
+def _contact(contact_ms: int | None, now_ms: int) -> str:
+    if contact_ms is None:
+        return "-"
+    return "expired" if contact_ms < 0 else f"{(now_ms - contact_ms) / 1000:.1f} s ago"
+
+
+def _supported_version(features: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the name of the highest metadata.version, or its level if it has none here."""
+    from mockraft.releases import METADATA_VERSION
+    from mockraft.server.controller.settings.features import metadata_version
+
+    if METADATA_VERSION not in features:
+        return "-"
+    level = features[METADATA_VERSION]["maxVersion"]
+    try:
+        return metadata_version(level).name
+    except ValueError:
+        return str(level)
+
+
+def _directories(log_dirs: list[dict[str, str]]) -> str:
+    return " ".join(each["id"] if each["state"] == "online" else f"{each['id']} ({each['state']})" for each in log_dirs)
+
+
+def _ids(brokers: list[int]) -> str:
+    return ",".join(map(str, brokers)) or "none"

@@ -1,0 +1,152 @@
+"""`mockraft broker`: one simulated broker as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from mockraft.cli.broker import disk_faults as disks
+from mockraft.cli.broker import options as option
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.option_fields import as_typer
+from mockraft.cli.proposal_options import ProposalOptions
+from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
+
+if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.config import BrokerConfig
+    from mockraft.brokers.log_dirs.ensemble import LogDirsError
+
+IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        "broker",
+        help=option.BROKER_ABOUT,
+        cls=option.BrokerCommand,
+    )(as_typer(broker))
+
+
+def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, proposals: ProposalOptions) -> None:
+    """Run one simulated broker."""
+    from mockraft.server.running import event_loop
+
+    parsed = disks.faults_of(faults)
+    fields = options.fields(proposals)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_broker(options, fields, parsed, random.Random(options.seed)))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _broker(
+    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], rng: random.Random
+) -> ExitCode:
+    """Run until a signal, the time is over or it died; gives the exit code."""
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.listener.client_listener import ListenerError
+    from mockraft.brokers.log_dirs.ensemble import LogDirsError
+    from mockraft.brokers.log_dirs.errors import LoadError
+    from mockraft.wire.client import DisconnectedError
+
+    try:
+        config = await _config(options, fields, rng)
+    except LogDirsError as error:
+        how = await _how_to_format(error, options, fields)
+        return _fail(ExitCode.UNUSABLE_DIRECTORY, f"{error}{how}")
+    except DisconnectedError as error:
+        return _fail(ExitCode.NO_ANSWER, f"{error}{'' if fields['security'] else IN_THE_CLEAR}")
+    except (OSError, LookupError, ValueError) as error:
+        return _fail(ExitCode.NO_ANSWER, f"{error} (or give --cluster-id)")
+    disks.check(faults, [path for path, _ in config.log_dirs])
+    simulated = SimulatedBroker(config)
+    with stop_on_signals() as stopped:
+        try:
+            simulated.start()
+        except (OSError, LoadError) as error:
+            await simulated.close()
+            return _fail(ExitCode.UNUSABLE_DIRECTORY, _reason(error))
+        except ListenerError as error:
+            await simulated.close()
+            return _fail(ExitCode.CANNOT_LISTEN, str(error))
+        if simulated.listener is not None:
+            print(
+                f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True
+            )
+        breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, rng.getrandbits(32)))
+        await _live(simulated, stopped, options.for_s)
+        await end_tasks(breaking)
+    print(f"broker {options.broker_id} stopped: {simulated.end_reason}", flush=True)
+    return ExitCode.FAILED if simulated.end is not None and simulated.end.is_failure else ExitCode.DONE
+
+
+async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float | None) -> None:
+    """Return when the broker is over: by itself, or with the controller's leave after a signal or `for_s`."""
+    over = asyncio.ensure_future(simulated.stopped.wait())
+    await until_signal(stopped, over, timeout_s=for_s)
+    if not over.done():
+        stopped.clear()
+        about = "asks the controller for leave; Ctrl-C again stops it at once"
+        print(f"broker {simulated.config.broker_id} {about}", flush=True)
+        leaving = asyncio.ensure_future(simulated.shut_down())
+        await until_signal(stopped, leaving)
+        if not leaving.done():
+            await simulated.kill()
+        await leaving
+    await simulated.close()
+    await end_tasks(over)
+
+
+async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: random.Random) -> BrokerConfig:
+    """Return the broker's config; the cluster id comes from a controller where no option has it."""
+    from mockraft.brokers.config import draw_config
+    from mockraft.brokers.config_on_disk import draw_config_on_disk
+    from mockraft.brokers.fleet import fetch_cluster_id
+
+    bootstrap, cluster_id = options.addresses, options.cluster_id
+    if cluster_id is None and (not options.log_dir or options.format_missing):
+        cluster_id = await fetch_cluster_id(bootstrap[0], security=fields["security"])
+    if not options.log_dir:
+        assert cluster_id is not None
+        return draw_config(options.broker_id, cluster_id, bootstrap, rng, **fields)
+    return draw_config_on_disk(options.broker_id, cluster_id, bootstrap, rng, **fields)
+
+
+async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:
+    """Return the command that formats the directories, with the controller's cluster id if it is known."""
+    from mockraft.brokers.fleet import fetch_cluster_id
+    from mockraft.brokers.log_dirs.ensemble import Refusal
+
+    if error.refusal is not Refusal.NOT_FORMATTED:
+        return ""
+    cluster_id = options.cluster_id
+    if cluster_id is None:
+        with contextlib.suppress(OSError, LookupError, ValueError):
+            cluster_id = await fetch_cluster_id(options.addresses[0], security=fields["security"])
+    named = " ".join(f"--log-dir {path}" for path in options.log_dir or ())
+    more = f" --metadata-log-dir {options.metadata_log_dir}" if options.metadata_log_dir else ""
+    return (
+        f"\nTo format what is not: mockraft format --ignore-formatted --cluster-id {cluster_id or 'CLUSTER_ID'} "
+        f"--node-id {options.broker_id} {named}{more}\nor give this command --format."
+    )
+
+
+def _reason(error: Exception) -> str:
+    """An error of starting on directories, for people."""
+    if isinstance(error, OSError) and error.filename is not None and str(error.filename) not in str(error.strerror):
+        return f"{error.filename}: {error.strerror}"
+    return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+
+
+def _fail(code: ExitCode, message: str) -> ExitCode:
+    print(f"mockraft broker: {message}", file=sys.stderr)
+    return code

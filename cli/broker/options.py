@@ -1,0 +1,228 @@
+"""Options of `mockraft broker`, and the broker config made from them."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.grouped_help import GroupedCommand
+from mockraft.cli.option_fields import option, required
+from mockraft.cli.proposal_options import ProposalOptions
+from mockraft.cli.refusals import client_security, host_and_port, hosts_and_ports
+
+GROUPS = {
+    "Broker": ("broker_id", "bootstrap_controller", "cluster_id", "rack", "listener", "settings", "command_config"),
+    "Log directories": (
+        "log_dir",
+        "metadata_log_dir",
+        "format_missing",
+        "cordoned_log_dir",
+        "io_errors",
+        "restart_partitions_elsewhere",
+    ),
+    "Disks that fail (each may be repeated)": ("fail_log_dir", "fill", "slow", "flaky", "corrupt", "heal"),
+    "Proposals": ("profile", "schemas"),
+    "Run": ("for_s", "seed", "help"),
+}
+"""Parameters of `broker` by the heading that they stand under, in the order in which they are shown."""
+
+
+class IoErrorRule(enum.StrEnum):
+    """Effect of an I/O error of a log; see `BrokerConfig.io_errors`."""
+
+    KAFKA = "kafka"
+    KIP_18 = "kip-18"
+
+
+BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
+
+With --log-dir it keeps its replicas there, in Kafka's own files; such directories must be formatted, as Kafka's must.
+Without, they are in memory. It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled
+shutdown, a second one ends it at once.
+
+\b
+  mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093
+  mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093 --format --log-dir d1 --log-dir d2
+  mockraft broker … --log-dir d1 --log-dir d2 --slow d1=50 --fill d2@10 --fail-log-dir d2@30
+
+""" + exit_codes(
+    ExitCode.CANNOT_LISTEN,
+    ExitCode.UNUSABLE_DIRECTORY,
+    ExitCode.NO_ANSWER,
+    failed="it had to stop as a real broker would have",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerOptions:
+    """Options of commands that connect to controllers: where they are, and how to log in."""
+
+    bootstrap_controller: str = required(
+        "--bootstrap-controller", help="host:port of a controller; several separated by commas."
+    )
+    command_config: Path | None = option(
+        None,
+        help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
+        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config.",
+    )
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """The controllers; BadParameter for what is not host:port."""
+        return hosts_and_ports(self.bootstrap_controller, "--bootstrap-controller")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ControllerOptions):
+    """Options of commands that run simulated brokers."""
+
+    cluster_id: str | None = option(
+        None, help="The cluster's id. Default: that of the log directories, else the controller is asked."
+    )
+    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskFaultOptions:
+    """Options that break disks."""
+
+    fail_log_dir: list[str] | None = option(
+        None, metavar="DIR[@S]", help="This directory fails, S seconds after the broker runs."
+    )
+    fill: list[str] | None = option(None, metavar="DIR[@S]", help="This directory has no room left.")
+    slow: list[str] | None = option(None, metavar="DIR=MS[@S]", help="It takes so many ms longer.")
+    flaky: list[str] | None = option(
+        None, metavar="DIR=P[@S]", help="Its operations fail with this probability; see --seed."
+    )
+    corrupt: list[str] | None = option(None, metavar="FILE[@S]", help="The byte in the middle of this file is flipped.")
+    heal: list[str] | None = option(None, metavar="DIR[@S]", help="It works again, for what is not offline.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerOptions(RunOptions):
+    """Options of `mockraft broker` itself."""
+
+    broker_id: int = required("--id", min=0, max=2**31 - 1, help="The broker's node.id.")
+    rack: str | None = option(None, help="broker.rack")
+    log_dir: list[str] | None = option(
+        None, "--log-dir", help="Path of a log directory; may be repeated. Default: in memory."
+    )
+    metadata_log_dir: str | None = option(
+        None, help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first."
+    )
+    format_missing: bool = option(
+        False, "--format", help="Format the log directories that are not, as `mockraft format` does."
+    )
+    listener: str | None = option(None, help="host:port where clients find it. Default: any free port of 127.0.0.1.")
+    cordoned_log_dir: list[str] | None = option(
+        None, metavar="DIR", help="Take no new replicas there (cordoned.log.dirs); * is all."
+    )
+    io_errors: IoErrorRule = option(
+        IoErrorRule.KAFKA,
+        help="kafka: any I/O error takes the directory offline; kip-18: one replica, where the disk is well.",
+    )
+    restart_partitions_elsewhere: bool = option(
+        False, "--restart-partitions-elsewhere", help="Lost replicas begin anew in another directory (KIP-18)."
+    )
+    settings: list[str] | None = option(
+        None, "--set", metavar="NAME=VALUE", help="A property as in server.properties; may be repeated."
+    )
+    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
+
+    def fields(self, proposals: ProposalOptions) -> dict[str, Any]:
+        """Return fields of BrokerConfig and arguments of what draws it. BadParameter."""
+        from mockraft.wire import messages
+
+        host, port = host_and_port(self.listener, "--listener") if self.listener else ("127.0.0.1", None)
+        found: dict[str, Any] = {
+            "rack": self.rack,
+            "host": host,
+            "port": port,
+            "serve_clients": True,
+            "security": client_security(self.command_config),
+            "messages": proposals.overlay() or messages,
+            "cordoned_log_dirs": cordoned(self.cordoned_log_dir or ()),
+            "io_errors": str(self.io_errors),
+            "restart_partitions_elsewhere": self.restart_partitions_elsewhere,
+            **fields_of(self.settings or ()),
+            **proposed(proposals.profile or ()),
+        }
+        if self.log_dir:
+            return found | {
+                "paths": self.log_dir,
+                "metadata_log_dir": self.metadata_log_dir,
+                "format_missing": self.format_missing,
+            }
+        if self.metadata_log_dir or self.format_missing:
+            raise typer.BadParameter("which directories? name them with --log-dir", param_hint="--log-dir")
+        return found
+
+
+class BrokerCommand(GroupedCommand):
+    """`broker`, whose help has a list of options for each of `GROUPS`."""
+
+    groups = GROUPS
+
+
+_FIELDS_MS = {
+    "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "broker.session.timeout.ms": "session_timeout_ms",
+    "initial.broker.registration.timeout.ms": "registration_timeout_ms",
+    "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
+}
+_OPTIONS_INSTEAD = {
+    "node.id": "--id",
+    "broker.rack": "--rack",
+    "log.dirs": "--log-dir",
+    "log.dir": "--log-dir",
+    "metadata.log.dir": "--metadata-log-dir",
+    "cordoned.log.dirs": "--cordoned-log-dir",
+    "listeners": "--listener",
+    "controller.quorum.bootstrap.servers": "--bootstrap-controller",
+}
+
+
+def fields_of(settings: Sequence[str]) -> dict[str, object]:
+    """Fields of BrokerConfig for settings NAME=VALUE; what has no field of its own is one of `properties`.
+
+    BadParameter for what is no setting, for a time that is no number from 1 on, and for what has an option.
+    """
+    fields: dict[str, object] = {}
+    properties: dict[str, str] = {}
+    for text in settings:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals:
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
+        if name in _OPTIONS_INSTEAD:
+            raise typer.BadParameter(f"{name} is {_OPTIONS_INSTEAD[name]}", param_hint="--set")
+        if name not in _FIELDS_MS:
+            properties[name] = value
+        elif value.isdecimal() and int(value) >= 1:
+            fields[_FIELDS_MS[name]] = int(value)
+        else:
+            about = f"Invalid value {value} for configuration {name}: a whole number of ms, at least 1"
+            raise typer.BadParameter(about, param_hint="--set")
+    return {**fields, "properties": properties}
+
+
+def cordoned(log_dirs: Sequence[str]) -> str:
+    """cordoned.log.dirs that names these directories: absolute paths, or * alone. BadParameter."""
+    if "*" in log_dirs and len(log_dirs) > 1:
+        raise typer.BadParameter("* means all, and stands alone", param_hint="--cordoned-log-dir")
+    return ",".join(path if path == "*" else os.path.abspath(path) for path in log_dirs)
+
+
+def proposed(profiles: Sequence[str]) -> Mapping[str, object]:
+    """Return the config fields that these proposals change."""
+    fields: dict[str, object] = {}
+    if "kip-858" in profiles:
+        fields["fenced_until_assigned"] = True
+    if "kip-18" in profiles:
+        fields["io_errors"] = "kip-18"
+    return fields

@@ -1,0 +1,362 @@
+"""`mockraft conformance`, the suite against any controller, and `mockraft differences`, what is known to differ."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from mockraft.cli.conformance import fuzz
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option
+from mockraft.cli.refusals import blaming, end
+from mockraft.releases import NEWEST, SUPPORTED
+
+if TYPE_CHECKING:
+    from mockraft.cli.conformance.screen import Screen
+    from mockraft.conformance import Run
+    from mockraft.conformance.case import Case
+
+ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka.
+
+Each case has brokers and topics of its own, sends requests, and checks the responses and the records that Fetch then
+returns. It removes what it created; cases that make Kafka's own controller resign run only with --disruptive. Do not
+run it against a cluster that you need: it registers brokers, creates topics and changes dynamic configs for a moment.
+
+\b
+  mockraft serve --port 9093 &
+  mockraft conformance --bootstrap 127.0.0.1:9093
+  mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
+  mockraft conformance --bootstrap kafka:9093 --json kafka.json
+  mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
+  mockraft conformance --bootstrap mine:9093 --against kafka-3.9.2
+  mockraft conformance --bootstrap mine:9093 --level core --summary conformance.md
+
+\b
+Levels, each with the cases of those before it:
+  core    brokers run on it and lose no data: the cases of rank must, without the area quorum
+  full    brokers and tools also get Kafka's answers and texts: all cases without the area quorum
+  quorum  other controllers vote with it and follow it, too: all cases
+
+\b
+Ranks of cases (--list):
+  must    brokers break, or lose data, without it
+  should  brokers and tools get another response than Kafka's
+  quirk   surprising behaviour of Kafka
+
+""" + exit_codes(
+    ExitCode.NO_ANSWER,
+    ExitCode.MISSING,
+    done="every case passed (or its difference is known)",
+    failed="a case failed",
+)
+DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft conformance`."""
+
+    bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
+    cluster_id: str | None = option(None, help="The cluster's id. Default: the controller's.")
+    level: Literal["core", "full", "quorum"] = option("quorum", help="Only the cases of this level; see above.")
+    area: list[str] | None = option(None, "--area", help="Only this area; may be repeated. --list has them.")
+    only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
+    list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
+    disruptive: bool = option(False, "--disruptive", help="Also cases that make Kafka's controller resign.")
+    strict: bool = option(False, "--strict", help="A failure that is a known difference of mockraft fails too.")
+    parallel: int = option(16, min=1, max=200, help="How many cases run side by side.")
+    seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
+    junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")
+    json_file: Path | None = option(None, "--json", help="Write the run to this file, for --against.")
+    summary_file: Path | None = option(
+        None, "--summary", help="Write a page to publish (Markdown): release, level, passed, failed, not applicable."
+    )
+    html_file: Path | None = option(None, "--html", help="Write an HTML report (needs mockraft[conformance]).")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
+    against: str | None = option(
+        None,
+        metavar="RUN",
+        help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
+        f"mockraft: kafka-{NEWEST} is Kafka's own controller of that version ({SUPPORTED[0]} to {NEWEST}), at its "
+        "newest level.",
+    )
+
+
+Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this docs folder.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=True, file_okay=False)]
+KafkaVersions = Annotated[
+    list[str] | None,
+    typer.Option(help=f"Only this version, as {NEWEST}; may be repeated. Default: every supported one."),
+]
+OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
+NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
+OnlyKind = Annotated[
+    Literal["rule", "observed", "api", "feature", "metadata.version", "error", "config"] | None,
+    typer.Option("--only", help="Only this kind of changes.", show_default=False),
+]
+ReleasesFolder = Annotated[
+    Path | None, typer.Option("--write-docs", help="Write release-changes.md in this docs folder.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this docs folder.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+    conformance_app.callback(help=ABOUT)(as_typer(conformance))
+    conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
+    conformance_app.command("diff", short_help="List what a newer Kafka release's controller does differently.")(diff)
+    conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
+    fuzz.register(conformance_app)
+    app.add_typer(conformance_app, name="conformance")
+    app.command("differences", help=DIFFERENCES_ABOUT)(differences)
+
+
+def conformance(context: typer.Context, options: Options) -> None:
+    """Run the cases; see ABOUT."""
+    from mockraft.cli.conformance.screen import Screen
+    from mockraft.conformance import CannotConnectError
+
+    if context.invoked_subcommand is not None:
+        return
+    cases = _chosen(options)
+    screen = Screen()
+    if options.list_cases:
+        screen.list_cases(cases)
+        return
+    if options.bootstrap is None:
+        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+    other = _kept(options.against)
+    ask = partial(_run, screen, cases, options)
+    try:
+        with blaming("--bootstrap"):
+            found = asyncio.run(ask(options.bootstrap, options.cluster_id))
+            if options.against is not None and other is None:
+                other = asyncio.run(ask(options.against, None))
+    except CannotConnectError as error:
+        end("conformance", error, ExitCode.NO_ANSWER)
+    screen.summary(found)
+    if other is not None:
+        screen.comparison(found, other)
+    _write(found, other, options)
+    if found.failures if options.strict else found.unexplained:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def table(docs: Table = None) -> None:
+    """Run all cases on mockraft and on Kafka's own controller at each level, and print the table of the documents.
+
+    Kafka's jars are fetched once by Maven; Java 17 or newer is needed. It takes a minute or two.
+    """
+    import tempfile
+
+    from mockraft.cli.conformance.levels import runs_on_kafka, runs_on_mockraft
+    from mockraft.conformance.documents.marked_text import replace_marked
+    from mockraft.conformance.documents.parity_table import as_markdown
+
+    with _needing_java("table"), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
+    for who, runs in sides.items():
+        for level, found in runs.items():
+            for verdict in found.failures:
+                typer.echo(f"{who} at {level}: {verdict.name}: {verdict.reason}", err=True)
+    text = as_markdown(sides["mockraft"], sides["Kafka"])
+    if docs is None:
+        typer.echo(text)
+        return
+    path = docs / "how-to" / "checks" / "conformance.md"
+    path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+def diff(
+    old: OldRelease = None,
+    new: NewRelease = None,
+    only: OnlyKind = None,
+    as_json: AsJson = False,
+    docs: ReleasesFolder = None,
+) -> None:
+    """List what the controller of Kafka NEW does differently from that of Kafka OLD.
+
+    First the rules that came without a version or level of their own, and the requests of the conformance suite that
+    Kafka's own controllers answered differently, with both answers. Then APIs, features, metadata versions, errors and
+    configuration keys, as Kafka's own classes have them. Nothing is started.
+
+    \b
+      mockraft conformance diff 4.3 4.4
+      mockraft conformance diff 3.9 4.4 --only observed
+      mockraft conformance diff 3.9 4.4 --json
+    """
+    import json
+
+    from mockraft.conformance.documents import observed
+    from mockraft.conformance.documents.marked_text import replace_marked
+    from mockraft.conformance.documents.release_changes import as_markdown, as_text, changes, select
+    from mockraft.releases import release
+
+    if docs is not None:
+        path = docs / "evidence" / "release-changes.md"
+        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown()), encoding="utf-8")
+        return
+    if old is None or new is None:
+        raise typer.BadParameter("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
+    with blaming("OLD / NEW"):
+        found = changes(release(old), release(new))
+    answers = observed.observed(release(old), release(new))
+    if only is not None:
+        found, answers = select(only, found, answers)
+    if as_json:
+        trees = [*(each.as_tree() for each in found), *observed.as_trees(answers)]
+        typer.echo(json.dumps(trees, indent=1, ensure_ascii=False))
+        return
+    for line in as_text(found, answers, release(old).name, release(new).name):
+        typer.echo(line)
+
+
+def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
+    """Run all cases on Kafka's own controllers at their newest levels, and write FOLDER/kafka-VERSION.json for each.
+
+    conformance/baselines is made so. Kafka's jars are fetched once by Maven; Java 17 or newer is needed. A controller
+    takes about a minute. All releases together also write exchanges.json, for `diff`.
+
+    A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
+    """
+    import tempfile
+
+    from mockraft.cli.conformance.levels import run_on_kafka
+    from mockraft.conformance.baseline import EXCHANGES, write
+    from mockraft.conformance.documents import observed
+    from mockraft.releases import release
+
+    runs = {}
+    for version in kafka_version or SUPPORTED:
+        with _needing_java("baseline"), tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
+            found = run_on_kafka(Path(directory), version=version, observe=kafka_version is None)
+        count = found.count()
+        typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
+        for verdict in found.failures:
+            typer.echo(f"kafka-{version}: {verdict.name}: {verdict.reason}", err=True)
+        if found.failures:
+            raise typer.Exit(ExitCode.FAILED)
+        write(found, folder / f"kafka-{version}.json")
+        runs[release(version).name] = found
+    if kafka_version is None:
+        observed.write(runs, folder / EXCHANGES.name)
+
+
+def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
+    """Print the list; see DIFFERENCES_ABOUT."""
+    import dataclasses
+    import json
+
+    from mockraft.conformance.documents.marked_text import replace_marked
+    from mockraft.conformance.known_differences import as_markdown, known_differences
+
+    entries = known_differences()
+    if docs is not None:
+        path = docs / "explanation" / "differences.md"
+        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
+    elif as_json:
+        typer.echo(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
+    else:
+        for each in entries:
+            typer.echo(f"{each.id}  ({each.area}, {each.kind})")
+            typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
+
+
+@contextmanager
+def _needing_java(command: str) -> Iterator[None]:
+    """End `mockraft conformance COMMAND` if the block cannot run Kafka."""
+    from mockraft.kafka.jars import KafkaUnavailableError
+
+    try:
+        yield
+    except KafkaUnavailableError as error:
+        end(f"conformance {command}", error, ExitCode.MISSING)
+
+
+def _chosen(options: Options) -> list[Case]:
+    from mockraft.conformance.reports.conformance_level import Level
+    from mockraft.conformance.suite import AREAS, all_cases
+
+    areas, only = options.area or [], options.only or []
+    if unknown := [each for each in areas if each not in AREAS]:
+        raise typer.BadParameter(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", param_hint="--area")
+    level = Level(options.level)
+    chosen = [
+        case
+        for case in all_cases()
+        if level.has(case)
+        and (not areas or case.area in areas)
+        and (not only or any(text.lower() in case.name.lower() for text in only))
+        and (options.disruptive or not case.disruptive)
+    ]
+    if not chosen:
+        message = "no case is called so; --list has the names" if only else f"level {level} has no case of this area"
+        raise typer.BadParameter(message, param_hint="--only" if only else "--level")
+    return chosen
+
+
+def _kept(against: str | None) -> Run | None:
+    """The run in that file or of that name; None where there is neither, so that it must be an address."""
+    from mockraft.conformance import Run, baseline
+
+    if against is None:
+        return None
+    path = Path(against)
+    with blaming("--against"):
+        if path.exists():
+            return Run.read_json(path)
+    names = baseline.names()
+    if against in names:
+        return baseline.read(against)
+    if not against.rpartition(":")[2].isdigit():
+        message = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
+        raise typer.BadParameter(message, param_hint="--against")
+    return None
+
+
+def _write(found: Run, other: Run | None, options: Options) -> None:
+    from datetime import UTC, datetime
+
+    from mockraft.conformance.reports.conformance_level import Level
+    from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
+    from mockraft.conformance.reports.junit import write_junit
+    from mockraft.conformance.reports.summary import write_summary
+
+    try:
+        if options.summary_file is not None:
+            level, is_selection = Level(options.level), bool(options.area or options.only)
+            write_summary(found, level, options.summary_file, on=datetime.now(UTC).date(), is_selection=is_selection)
+        if options.junit_file is not None:
+            write_junit(found, options.junit_file)
+        if options.json_file is not None:
+            found.write_json(options.json_file)
+        if options.html_file is not None:
+            write_html(found, options.html_file, other)
+    except NoTemplatesError as error:
+        end("conformance", error, ExitCode.MISSING)
+    except OSError as error:
+        end("conformance", error, ExitCode.USAGE)
+
+
+async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:
+    from mockraft.conformance import run
+
+    with screen.progress(len(cases)) as on_verdict:
+        return await run(
+            bootstrap,
+            cluster_id,
+            cases=cases,
+            disruptive=options.disruptive,
+            parallel=options.parallel,
+            seed=options.seed,
+            show_secrets=options.show_secrets,
+            on_verdict=on_verdict,
+        )

@@ -1,0 +1,142 @@
+"""`mockraft format`, what `kafka-storage format` does for a broker's log directories, and `mockraft random-uuid`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple, NoReturn
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option, required
+from mockraft.cli.refusals import end
+
+PROPERTIES_BYTES_MAX = 1 << 20
+
+FORMAT_ABOUT = """Format the log directories of a broker, real or simulated, as kafka-storage format does (KIP-858).
+
+Each directory gets a meta.properties with the cluster's id, the node's id and a directory.id of its own. Directories
+that are missing are made. Kafka's brokers start on them, and mockraft's on those that Kafka formatted.
+
+\b
+  mockraft format --node-id 1 --cluster-id T0ta1ly_Mocked-Cluster --log-dir data/d0 --log-dir data/d1
+  mockraft format --cluster-id T0ta1ly_Mocked-Cluster --config server.properties --ignore-formatted
+
+After one that cannot be formatted is mended, --ignore-formatted formats what is left.
+
+""" + exit_codes(ExitCode.UNUSABLE_DIRECTORY, done="all are formatted")
+
+Seed = Annotated[int | None, typer.Option(help="Seed of the ids, for runs that repeat.")]
+
+
+class _Node(NamedTuple):
+    """Directories to format, and their properties."""
+
+    node_id: int
+    log_dirs: list[str]
+    metadata_log_dir: str | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("format", help=FORMAT_ABOUT)(as_typer(format_command))
+    app.command("random-uuid")(random_uuid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """Options of `mockraft format`."""
+
+    cluster_id: str = required("--cluster-id", "-t", help="The cluster's id; mockraft random-uuid draws one.")
+    node_id: int | None = option(None, min=0, max=2**31 - 1, help="node.id of the broker.")
+    log_dir: list[str] | None = option(
+        None, "--log-dir", help="Path of a log directory; may be repeated.", metavar="DIR"
+    )
+    metadata_log_dir: str | None = option(
+        None, metavar="DIR", help="Where the metadata log lies. Default: the first log directory, as in Kafka."
+    )
+    config: Path | None = option(
+        None,
+        "--config",
+        "-c",
+        help="A broker's server.properties: node.id, log.dirs and metadata.log.dir come from there.",
+    )
+    ignore_formatted: bool = option(
+        False, "--ignore-formatted", "-g", help="Pass over what is formatted already, and format the rest."
+    )
+    seed: int | None = option(None, help="Seed of the ids, for runs that repeat.")
+
+    def node(self) -> _Node:
+        """Return the node that the options name, and properties where an option is missing."""
+        in_file = _Node(-1, [], None) if self.config is None else _node_in(self.config)
+        if self.node_id is not None and in_file.node_id not in (-1, self.node_id):
+            _bad(f"--node-id {self.node_id}, but node.id={in_file.node_id} in {self.config}", "--node-id")
+        node_id = in_file.node_id if self.node_id is None else self.node_id
+        if node_id < 0:
+            _bad("say which broker: --node-id, or node.id in --config", "--node-id")
+        if self.log_dir:
+            return _Node(node_id, self.log_dir, self.metadata_log_dir)
+        if not in_file.log_dirs:
+            _bad("say which directories: --log-dir, or log.dirs in --config", "--log-dir")
+        return _Node(node_id, in_file.log_dirs, self.metadata_log_dir or in_file.metadata_log_dir)
+
+
+def format_command(options: FormatOptions) -> None:
+    """Format; see FORMAT_ABOUT."""
+    from mockraft.brokers.log_dirs.ensemble import LogDirsError
+    from mockraft.brokers.log_dirs.storage_format import format_log_dirs
+
+    node = options.node()
+    try:
+        done = format_log_dirs(
+            node.log_dirs,
+            node.node_id,
+            options.cluster_id,
+            random.Random(options.seed),
+            metadata_log_dir=node.metadata_log_dir,
+            ignore_formatted=options.ignore_formatted,
+        )
+    except LogDirsError as error:
+        end("format", error, ExitCode.UNUSABLE_DIRECTORY)
+    for line in done.lines:
+        typer.echo(line)
+
+
+def random_uuid(seed: Seed = None) -> None:
+    """Draw a uuid as Kafka writes them, for a cluster id."""
+    from mockraft.kafka_api.directory_ids import draw_uuid
+    from mockraft.wire.uuids import text_of
+
+    typer.echo(text_of(draw_uuid(random.Random(seed))))
+
+
+def _node_in(path: Path) -> _Node:
+    from mockraft.kafka_api.private_files import read_file
+    from mockraft.kafka_configs import java_properties
+
+    try:
+        properties = java_properties.read(read_file(path, PROPERTIES_BYTES_MAX))
+    except (OSError, ValueError) as error:
+        _bad(f"{path}: {getattr(error, 'strerror', None) or error}", "--config")
+    roles = _words(properties, "process.roles")
+    if roles != ["broker"]:
+        in_file = f"process.roles={','.join(roles)}" if roles else "no process.roles"
+        _bad(
+            f"{path} has {in_file}; this formats for process.roles=broker only (mockraft serve formats its --data-dir)",
+            "--config",
+        )
+    text = properties.get("node.id", "").strip()
+    if not text.isdecimal() or int(text) >= 2**31:
+        _bad(f"{path}: node.id={text} is no id: want 0 to {2**31 - 1}", "--config")
+    log_dirs = _words(properties, "log.dirs") or _words(properties, "log.dir") or ["/tmp/kafka-logs"]
+    return _Node(int(text), log_dirs, properties.get("metadata.log.dir", "").strip() or None)
+
+
+def _words(properties: Mapping[str, str], key: str) -> list[str]:
+    return [word.strip() for word in properties.get(key, "").split(",") if word.strip()]
+
+
+def _bad(text: str, option: str) -> NoReturn:
+    raise typer.BadParameter(text, param_hint=option)

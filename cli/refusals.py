@@ -1,0 +1,87 @@
+"""Refusals of commands, options that several commands read in the same way, and files that they write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.kafka_api.extras import install_hint
+from mockraft.kafka_api.private_files import write_private
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.recording import Filter
+    from mockraft.wire.client_security import ClientSecurity
+
+
+@contextmanager
+def blaming(option: str, *errors: type[Exception]) -> Iterator[None]:
+    """Report these errors of the block, by default ValueError, as those of an option: exit code 2."""
+    caught = errors or (ValueError,)
+    try:
+        yield
+    except caught as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def end(command: str, error: object, code: ExitCode) -> NoReturn:
+    """End `mockraft COMMAND` with this exit code and the error on stderr."""
+    typer.echo(f"mockraft {command}: {error}", err=True)
+    raise typer.Exit(code)
+
+
+def end_without(command: str, package: str | None, extra: str) -> NoReturn:
+    """End `mockraft COMMAND` because a package is missing, which an extra of mockraft installs."""
+    end(command, f"this needs {package}, which is not installed: {install_hint(extra)}", ExitCode.MISSING)
+
+
+def write_json(command: str, path: Path | None, tree: object) -> None:
+    """Write JSON to a file, if there is one, or to stdout for -; a file that cannot be written is exit code 2."""
+    if path is None:
+        return
+    text = json.dumps(tree, indent=1, ensure_ascii=False)
+    if path == Path("-"):
+        typer.echo(text)
+        return
+    write_file(command, path, f"{text}\n".encode(errors="backslashreplace"))
+
+
+def write_file(command: str, path: Path, content: bytes) -> None:
+    """Write a private file; one that cannot be written is exit code 2."""
+    try:
+        write_private(path, content)
+    except OSError as error:
+        end(command, f"cannot write {path}: {error.strerror}", ExitCode.USAGE)
+
+
+def host_and_port(text: str, option: str) -> tuple[str, int]:
+    """Parse host:port; BadParameter for anything else."""
+    from mockraft.wire.connection import endpoint_of
+
+    with blaming(option):
+        return endpoint_of(text)
+
+
+def hosts_and_ports(text: str, option: str) -> tuple[tuple[str, int], ...]:
+    """Parse several of them, separated by commas."""
+    return tuple(host_and_port(part, option) for part in text.split(","))
+
+
+def client_security(path: Path | None) -> ClientSecurity | None:
+    """Read the file of --command-config; BadParameter when it cannot be used."""
+    from mockraft.kafka_configs.client_properties import read_properties
+
+    with blaming("--command-config", OSError, ValueError):
+        return None if path is None else read_properties(path)
+
+
+def api_filter(filters: Sequence[str] | None) -> Filter:
+    """Parse --filter; BadParameter names an unknown API."""
+    from mockraft.spark_replay.recording import Filter
+
+    with blaming("--filter"):
+        return Filter.parse(filters or ())

@@ -1,0 +1,174 @@
+"""`mockraft run`: the controller with simulated brokers to look at."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import random
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option
+from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
+
+if TYPE_CHECKING:
+    from mockraft.brokers.fleet import Fleet
+    from mockraft.cli.run.picture import Picture, Watch
+    from mockraft.server.running import RunningController
+
+DEFAULT_PORT = 9093
+REDRAW_S = 0.5
+PLAIN_EVERY_S = 5
+PLAIN_POLL_S = 0.05
+SHUTDOWN_MS = 5_000
+
+RUN_ABOUT = """Run a controller with simulated brokers and show them live.
+
+The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are, and serve clients.
+More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
+
+""" + exit_codes(ExitCode.CANNOT_LISTEN, done="it was stopped")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft run`."""
+
+    brokers: int = option(3, min=0, help="How many simulated brokers.")
+    log_dirs: int = option(2, min=1, help="Log directories of each simulated broker.")
+    host: str = option("127.0.0.1", help="Address to listen on.")
+    port: int | None = option(None, min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")
+    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
+    plain: bool = option(False, "--plain", help="Plain lines, as without a terminal.")
+    session_timeout_ms: int = option(9_000, min=1, help="broker.session.timeout.ms")
+    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("run", help=RUN_ABOUT)(as_typer(run))
+
+
+def run(options: Options) -> None:
+    """Run a controller and brokers until Ctrl-C."""
+    from mockraft.server.running import event_loop
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_run(options, random.Random(options.seed)))
+    if code:
+        raise typer.Exit(code)
+
+
+def is_live(plain: bool) -> bool:
+    """Return True if a screen can be drawn: in a terminal, unless plain lines are wanted."""
+    return sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
+
+
+async def _run(options: Options, rng: random.Random) -> int:
+    """Run until a signal or the time is over; gives the exit code."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.cli.run.picture import Watch
+
+    try:
+        running = await _start_controller(options, rng)
+    except OSError as error:
+        where = f"{options.host}:{options.port}" if options.port is not None else f"any port of {options.host}"
+        print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
+        return ExitCode.CANNOT_LISTEN
+    watch = Watch(running)
+    address = (running.config.voter_host, running.config.voter_port)
+    with stop_on_signals() as stopped:
+        cluster_id = running.config.cluster_id
+        fleet = await start_brokers(
+            [address],
+            cluster_id,
+            options.brokers,
+            log_dirs_per_broker=options.log_dirs,
+            rng=rng,
+            client_port=0,
+        )
+        show = asyncio.ensure_future(_show_live(watch) if is_live(options.plain) else _show_plain(watch))
+        await until_signal(stopped, show, timeout_s=options.for_s)
+        await end_tasks(show)
+        await fleet.shut_down(SHUTDOWN_MS)
+    await running.stop()
+    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}", flush=True)
+    return 0
+
+
+async def _start_controller(options: Options, rng: random.Random) -> RunningController:
+    """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
+    from mockraft.kafka_api.directory_ids import draw_cluster_id
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.running import RunningController
+
+    config = ControllerConfig(
+        host=options.host,
+        port=DEFAULT_PORT if options.port is None else options.port,
+        cluster_id=draw_cluster_id(rng),
+        session_timeout_ms=options.session_timeout_ms,
+    )
+    try:
+        return await RunningController.start(config, rng=rng)
+    except OSError:
+        if options.port is not None:
+            raise
+        return await RunningController.start(dataclasses.replace(config, port=0), rng=rng)
+
+
+async def _show_live(watch: Watch) -> None:
+    from mockraft.cli.run.screen import Screen
+    from rich.console import Console
+    from rich.live import Live
+
+    # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
+    with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
+        while True:
+            shown.update(Screen(watch.picture()), refresh=True)
+            await asyncio.sleep(REDRAW_S)
+
+
+async def _show_plain(watch: Watch) -> None:
+    """One line for each change of a broker's state, and one with the figures now and then."""
+    picture = watch.picture()
+    print(
+        f"mockraft running bootstrap={picture.bootstrap} cluster_id={picture.cluster_id} "
+        f"metadata.version={picture.metadata_version}",
+        flush=True,
+    )
+    states: dict[int, str] = {}
+    shown_ms = 0
+    while True:
+        picture = watch.picture()
+        for row in picture.brokers:
+            if states.get(row.broker_id) != row.state:
+                states[row.broker_id] = row.state
+                fenced = "fenced" if row.fenced else "unfenced"
+                print(
+                    f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
+                    f"epoch {row.broker_epoch}, clients at {row.clients}",
+                    flush=True,
+                )
+        if picture.up_ms - shown_ms >= PLAIN_EVERY_S * 1000:
+            shown_ms = picture.up_ms
+            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}", flush=True)
+        await asyncio.sleep(PLAIN_POLL_S)
+
+
+def _figures(picture: Picture) -> str:
+    fenced = sum(row.fenced for row in picture.brokers)
+    rates = ", ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
+    return f"high watermark {picture.high_watermark}, {len(picture.brokers)} brokers, {fenced} fenced; {rates}"
+
+
+def _shutdown_summary(fleet: Fleet) -> str:
+    from mockraft.brokers.lifecycle import End
+
+    left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
+    return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"

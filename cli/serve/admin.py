@@ -1,0 +1,58 @@
+"""The admin API of `mockraft serve`: its options checked, its server started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError, OptionError, blaming
+from mockraft.kafka_api.extras import install_hint
+
+if TYPE_CHECKING:
+    from mockraft.server.admin.serving import AdminServer
+    from mockraft.server.admin.settings import AdminSettings
+    from mockraft.server.double import Double
+
+
+def checked(options: Mapping[str, Any]) -> AdminSettings | None:
+    """Return the settings of the admin API; None where it is off. OptionError, MissingPackageError."""
+    port = options["admin_port"]
+    if options["virtual_clock"]:
+        if port == ADMIN_OFF:
+            raise OptionError("moving the clock needs --admin-port", "--virtual-clock")
+        if options["controllers"] > 1 or options["brokers"]:
+            about = "--controllers and --brokers need a clock that runs by itself; in Python, Controller(brokers=2,"
+            raise OptionError(f'{about} clock="virtual") moves brokers too', "--virtual-clock")
+    if port == ADMIN_OFF:
+        return None
+    if not port.isdecimal() or int(port) > 65_535:
+        raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise MissingPackageError(f"--admin-port needs two more packages: {install_hint('admin')}")
+    from mockraft.server.admin.settings import AdminSettings
+
+    token_file = options["admin_token_file"]
+    with blaming("--admin-token-file", OSError, UnicodeDecodeError):
+        token = None if token_file is None else token_file.read_text().strip()
+    try:
+        return AdminSettings(
+            options["admin_host"],
+            int(port),
+            token,
+            options["admin_insecure"],
+            request_timeout_s=options["admin_request_timeout_ms"] / 1000,
+        )
+    except ValueError as error:
+        if token_file is not None:
+            raise OptionError(str(error), "--admin-token-file") from error
+        about = f"{options['admin_host']} can be reached by others: add --admin-token-file, or --admin-insecure"
+        raise OptionError(about, "--admin-host") from error
+
+
+async def start(double: Double, settings: AdminSettings) -> AdminServer:
+    """Open the admin API. OSError when the address cannot be listened on."""
+    from mockraft.cli.traffic.recorder import LocalRecorder
+    from mockraft.server.admin.serving import AdminServer
+
+    return await AdminServer.start(double, settings, LocalRecorder(show_secrets=double.state.show_secrets))

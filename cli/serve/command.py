@@ -1,0 +1,182 @@
+"""`mockraft serve`: one controller as a process.
+
+A controller listens as soon as its options are checked. Its modules, which take most of the time until it can answer,
+are imported after that (process.py): clients that come first wait for their answers, and nobody is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import resource
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.serve import admin, quorum, release, security
+from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
+from mockraft.cli.serve.options import (
+    OPTIONS,
+    MissingPackageError,
+    OptionError,
+    blaming,
+    misspelled_variables,
+    variables,
+)
+from mockraft.cli.serve.stubs import cluster_id_in, stub_file
+from mockraft.kafka_api.directory_ids import draw_cluster_id
+from mockraft.server.listening import BACKLOG, bind
+from mockraft.testing.proposals import overlay_of, rules_of
+
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+
+DESCRIPTORS_KEPT = 64
+"""File descriptors that are not for connections: the log's files, the loop, standard streams."""
+
+_log = logging.getLogger("mockraft.serve")
+
+_FIELDS_FROM_FILES = {
+    "plain_users": "plain_users_file",
+    "scram_users": "scram_users_file",
+    "client_security": "client_config_file",
+}
+
+
+def _cluster_id(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        about = "a cluster id is a text without spaces (kafka-storage random-uuid)"
+        raise OptionError(about, "--cluster-id")
+    return text
+
+
+def _cluster_id_of(data_dir: Path | None) -> str | None:
+    if data_dir is None:
+        return None
+    from mockraft.server.controller.log.data_dir import DataDirError, cluster_id_of
+
+    try:
+        return cluster_id_of(data_dir)
+    except DataDirError as error:
+        raise SystemExit(fail(ExitCode.UNUSABLE_DIRECTORY, str(error))) from error
+
+
+def run(options: dict[str, Any]) -> int:
+    """Run a controller until a signal and return the exit code. OptionError for options that cannot be."""
+    from mockraft.cli.logs import configure
+
+    if options["log_level"].upper() not in logging.getLevelNamesMapping():
+        raise OptionError(f"{options['log_level']} is not a log level", "--log-level")
+    configure(options["log_level"], options["log_json"])
+    for name, hint in misspelled_variables():
+        _log.warning("%s: mockraft serve has no such option; %s", name, hint)
+    options |= release.checked(options)
+    rng = random.Random(options["seed"])
+    descriptors = _raise_descriptor_limit()
+    first_data_dir = quorum.first_data_dir(options)
+    known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
+    cluster_id = options["cluster_id"] or known or draw_cluster_id(rng)
+    quorum.check(options)
+    options |= _proposals(options) | {
+        "cluster_id": _cluster_id(cluster_id),
+        "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
+    }
+    config = _config(options)
+    if security.lacks_users(config):
+        _log.warning("PLAIN is enabled without users, so that nobody can log in with it: add --plain-users-file")
+    if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
+        about = "the simulated brokers must log in: give their credentials with --client-config-file"
+        raise OptionError(about, "--brokers")
+    try:
+        options["admin"] = admin.checked(options)
+        options["stub_file"] = stub_file(options["stubs"])
+    except MissingPackageError as error:
+        return fail(ExitCode.MISSING, str(error))
+    listening = None
+    if options["controllers"] == 1:
+        try:
+            listening = bind(config.host, config.port)
+            listening.listen(BACKLOG)
+        except OSError as error:
+            if is_about_address(error):
+                return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, 1, error))
+            raise
+    with _ending_without_error():
+        from mockraft.cli.serve.process import serve
+
+        return serve(config, rng, options, listening)
+
+
+@contextmanager
+def _ending_without_error() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the process with exit code 0, until its event loop handles them."""
+    before = {
+        number: signal.signal(number, lambda *_: sys.exit(ExitCode.DONE)) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
+    profiles = options["profile"] or ()
+    with blaming("--profile"):
+        rules = rules_of(profiles)
+    with blaming("--schemas"):
+        return {"rules": rules, "overlay": overlay_of(profiles, options["schemas"] or ())}
+
+
+def _config(options: Mapping[str, Any]) -> ControllerConfig:
+    """Return the config: options by the names of its fields, and users from their files. OptionError."""
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.security_options import uses_tls
+
+    try:
+        options = {**options, **security.users_of(options), **security.secrets_of(options)}
+        config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
+        if uses_tls(config.security_protocol):
+            from mockraft.server.tls import server_context
+
+            server_context(config)
+    except ValueError as error:
+        raise OptionError(_in_options(str(error))) from error
+    except OSError as error:
+        raise OptionError(f"{error.filename}: {error.strerror}") from error
+    return config
+
+
+def _in_options(text: str) -> str:
+    """Return an error about fields of ControllerConfig with the options, or the properties, in place of the fields."""
+    from mockraft.server.config import ROWS
+    from mockraft.server.server_properties import property_of
+
+    names = {row.name for row in ROWS}
+
+    def option(found: re.Match[str]) -> str:
+        row = OPTIONS.get(_FIELDS_FROM_FILES.get(found[0], found[0]))
+        if row is None:
+            return property_of(found[0]) if found[0] in names else found[0]
+        return f"{row.flag} (env var: '{row.variable}')" if row.name in variables() else row.flag
+
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
+
+
+def _raise_descriptor_limit() -> int:
+    """Raise the limit of open files as far as allowed; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):
+        return soft
+    return wanted

@@ -1,0 +1,46 @@
+"""Print a page: `python -m mockraft.cli.serve.options_page > docs/reference/serve-options.md`."""
+
+from __future__ import annotations
+
+from mockraft.cli.serve.options import HEADINGS, OPTIONS
+from mockraft.server.options import Option
+
+_INTRODUCTION = """# Options of `mockraft serve`
+
+Those of the controller itself are keywords of `Controller(…)` and `@pytest.mark.mockraft(…)` too, under the same names
+with `_` in place of `-`. `mockraft serve` reads the environment variable where the option is not given: numbers and
+text as on the command line, `true` or `false` for an option without a value, spaces between the values of an option
+that may be repeated (`:` between folders). It warns of a variable that is almost named like one of these. This page is
+printed from the table that the command line is made of (`cli/serve/options.py`).
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    parts = [_INTRODUCTION]
+    for heading in HEADINGS:
+        rows = [_row(option) for option in OPTIONS.values() if option.group == heading]
+        parts.append(
+            "\n".join([f"## {heading}\n", "| option | variable | default | meaning |", "|---|---|---|---|", *rows])
+            + "\n"
+        )
+    return "\n".join(parts)
+
+
+def _row(option: Option) -> str:
+    has_none = option.default is False or option.default in (None, "")
+    default = option.shown_default or ("" if has_none else str(option.default))
+    about = option.help.replace("|", "\\|")
+    notes = [_bounds(option), "may be repeated" if option.is_list else ""]
+    more = "; ".join(filter(None, notes))
+    return f"| `{option.flag}` | `{option.variable}` | {default} | {about}{f' *({more})*' if more else ''} |"
+
+
+def _bounds(option: Option) -> str:
+    if option.lowest is None:
+        return ""
+    return f"at least {option.lowest}" if option.shown_highest is None else f"{option.lowest} to {option.shown_highest}"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,178 @@
+"""The process of `mockraft serve` from the start of its controllers to its end; imported once it listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.serve import admin, quorum, release
+from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
+from mockraft.cli.serve.options import ADMIN_OFF, OptionError
+from mockraft.cli.serve.stubs import load, log_unused
+from mockraft.cli.signals import stop_after_stdin, stop_on_signals
+from mockraft.releases import METADATA_VERSION
+from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
+from mockraft.server.controller.log.data_dir import DataDirError
+from mockraft.server.double import Double
+from mockraft.server.journal import ClosedConnection
+from mockraft.server.running import event_loop
+from mockraft.server.stubs.script import Script
+
+if TYPE_CHECKING:
+    import random
+    import socket
+
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.journal import Entry
+    from mockraft.server.running import RunningController
+
+GC_THRESHOLDS = (10_000, 2, 500)
+"""A young collection of more objects takes longer, and no less altogether: 33 ms with (20_000, 5, 100), now 5."""
+
+FAILURE_CHECK_S = 0.25
+FAILURE_CHECKS = 4
+"""Checks in a row that find the controller failed before the process ends; an idle controller writes twice a second."""
+
+SHUTDOWN_MS = 500
+"""Time for the controlled shutdown of simulated brokers: three take 0.1 s, and a thousand shall not keep it."""
+
+_log = logging.getLogger("mockraft.serve")
+
+
+def serve(
+    config: ControllerConfig, rng: random.Random, options: Mapping[str, Any], listening: socket.socket | None
+) -> int:
+    """Serve until a signal, or the end of standard input if asked; return the exit code.
+
+    `listening` is the socket of a single controller; the controllers of a quorum bind their own.
+    """
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        return runner.run(_serve(config, rng, options, listening))
+
+
+async def _serve(
+    config: ControllerConfig, rng: random.Random, options: Mapping[str, Any], listening: socket.socket | None
+) -> int:
+    controllers: int = options["controllers"]
+    script = Script()
+    clock = VirtualClock(options.get("virtual_start_ms", VIRTUAL_START_MS)) if options["virtual_clock"] else None
+    try:
+        running, nodes = await quorum.start(config, controllers, rng, script, clock, listening)
+    except DataDirError as error:
+        return fail(ExitCode.UNUSABLE_DIRECTORY, str(error))
+    except OSError as error:
+        if is_about_address(error):
+            return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, controllers, error))
+        raise
+    double = Double(lambda: nodes, script)
+    if options["stub_file"] is not None:
+        try:
+            load(script, options["stub_file"], options["stubs"])
+        except OptionError:
+            await running.stop()
+            raise
+    for each in nodes.values():
+        each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
+    async with contextlib.AsyncExitStack() as undo:
+        stopped = undo.enter_context(stop_on_signals())
+        if options["until_stdin_ends"]:
+            stop_after_stdin(stopped)
+        undo.push_async_callback(running.stop)
+        admin_url = ADMIN_OFF
+        if (settings := options["admin"]) is not None:
+            try:
+                server = await admin.start(double, settings)
+            except OSError as error:
+                if is_about_address(error):
+                    return fail(
+                        ExitCode.CANNOT_LISTEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+                    )
+                raise
+            undo.push_async_callback(server.stop)
+            admin_url = server.url
+        newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
+        level = newest.image.features.get(METADATA_VERSION)
+        release.log_lower_level(level, config)
+        print(
+            f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
+            f"node_id={','.join(map(str, nodes))} admin={admin_url} "
+            f"release={config.release} metadata_version={'unknown' if level is None else level}",
+            flush=True,
+        )
+        if options["brokers"] and (code := await _start_brokers(nodes, config, rng, options, undo)):
+            return code
+        gc.freeze()
+        # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
+        gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
+        if (failure := await _until_failed(double, stopped, stays=options["stay_after_failure"])) is not None:
+            return fail(ExitCode.CANNOT_CONTINUE, failure)
+        about = f"; the brokers have {SHUTDOWN_MS} ms for a controlled shutdown" if options["brokers"] else ""
+        _log.info("stopping%s", about)
+        log_unused(script)
+    return 0
+
+
+async def _until_failed(double: Double, stopped: asyncio.Event, *, stays: bool) -> str | None:
+    """Wait for a signal, or until a controller has failed for a while; return the failure. It is logged once."""
+    checks = 0
+    while not stopped.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAILURE_CHECK_S):
+                await stopped.wait()
+        failure = double.quorum_failure
+        checks = checks + 1 if failure is not None else 0
+        if checks == FAILURE_CHECKS:
+            if not stays:
+                _log.error("the controller cannot continue: %s", failure)
+                return failure
+            _log.error("writes are refused until one succeeds (--stay-after-failure): %s", failure)
+    return None
+
+
+async def _start_brokers(
+    nodes: Mapping[int, RunningController],
+    config: ControllerConfig,
+    rng: random.Random,
+    options: Mapping[str, Any],
+    undo: contextlib.AsyncExitStack,
+) -> int:
+    """Start simulated brokers that `undo` shuts down without closing them; return the exit code, 0 while they run."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.brokers.listener.client_listener import ListenerError
+
+    addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
+    messages = next(iter(nodes.values())).node.messages
+    security = config.own_client_security
+    count, port = options["brokers"], options["brokers_port"]
+    try:
+        if "registered_brokers" in options:
+            fleet = options["registered_brokers"](config.cluster_id, tuple(addresses), rng)
+            await fleet.start()
+        else:
+            fleet = await start_brokers(
+                addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
+            )
+    except ListenerError as error:
+        return fail(ExitCode.CANNOT_LISTEN, str(error))
+    undo.push_async_callback(fleet.leave, SHUTDOWN_MS)
+    print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
+    for broker in fleet.brokers:
+        _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
+    return 0
+
+
+def _log_entry(entry: Entry) -> None:
+    """Log what matters of the journal: refused connections and failures."""
+    if isinstance(entry, ClosedConnection):
+        level = logging.WARNING if entry.refused else logging.DEBUG
+        _log.log(level, "connection %d of %s: %s", entry.connection_id, entry.peer_address, entry.reason)
+    elif entry.failure is not None:
+        _log.error("%r failed:\n%s", entry, entry.failure)
+    else:
+        _log.debug("%r", entry)

@@ -1,0 +1,72 @@
+"""The quorum options of `mockraft serve`: several controllers in one process, or one of several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mockraft.cli.serve.options import OptionError
+from mockraft.server.options import PORT_MAX
+
+if TYPE_CHECKING:
+    import random
+    import socket
+    from collections.abc import Mapping
+
+    from mockraft.server.clock import Clock
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.running import RunningController
+    from mockraft.server.running_quorum import RunningQuorum
+    from mockraft.server.stubs.script import Script
+
+
+_VOTERS = ("initial_controllers", "controller_quorum_voters", "controller_quorum_bootstrap_servers")
+
+
+def check(options: Mapping[str, Any]) -> None:
+    """Raise OptionError for two options that exclude each other."""
+    given = [name for name in _VOTERS if options[name] is not None]
+    if given and options["controllers"] > 1:
+        option = f"--{given[0].replace('_', '-')}"
+        raise OptionError("the controllers of one process are each other's voters", option)
+    if options["advertised_port"] is not None and options["controllers"] > 1:
+        raise OptionError("several controllers cannot have one port", "--advertised-port")
+    if options["port"] + options["controllers"] - 1 > PORT_MAX:
+        about = f"there are not so many ports above {options['port']}"
+        raise OptionError(about, "--controllers")
+
+
+def first_data_dir(options: Mapping[str, Any]) -> Path | None:
+    """The data directory of the first controller."""
+    data_dir: Path | None = options["data_dir"]
+    if data_dir is None or options["controllers"] == 1:
+        return data_dir
+    from mockraft.server.running_quorum import folder
+
+    return folder(data_dir, options["node_id"])
+
+
+async def start(
+    config: ControllerConfig,
+    controllers: int,
+    rng: random.Random,
+    script: Script | None = None,
+    clock: Clock | None = None,
+    listening: socket.socket | None = None,
+) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
+    """Start the controllers; return what runs and its nodes by id. A quorum has a leader by then.
+
+    `listening` is the socket of a single controller.
+
+    Raises what RunningController.start and RunningQuorum.start raise.
+    """
+    if controllers == 1:
+        from mockraft.server.running import RunningController
+
+        running = await RunningController.start(config, clock, rng, listening, script)
+        return running, {config.node_id: running}
+    from mockraft.server.running_quorum import RunningQuorum
+
+    quorum = await RunningQuorum.start(config, controllers, clock, rng, script)
+    await quorum.wait_for_leader()
+    return quorum, quorum.nodes

@@ -1,0 +1,96 @@
+"""The release options of `mockraft serve`: the release, its metadata.version and features, versions of single APIs.
+
+And server properties, whose keys are those of the release.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from mockraft.cli.serve.options import OPTIONS, OptionError, blaming
+
+if TYPE_CHECKING:
+    from mockraft.releases import Release
+    from mockraft.server.config import ControllerConfig
+
+_log = logging.getLogger("mockraft.serve")
+
+
+def checked(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
+    from mockraft.releases import DEFAULT, release
+    from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
+    from mockraft.server.controller.settings.offers import read_ranges
+
+    if options["release"] and options["as_version"]:
+        raise OptionError("it is the same as --release; give one of them", "--as-version")
+    with blaming("--as-version" if options["as_version"] else "--release"):
+        chosen = release(options["release"] or options["as_version"] or DEFAULT)
+    own, others = _properties(options, chosen) if options["server_property"] else ({}, {})
+    unstable, level = (options | own)["unstable_feature_versions_enable"], 0
+    with blaming("--metadata-version"):
+        if options["metadata_version"]:
+            level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
+    with blaming("--feature"):
+        features = dict(map(_feature, options["feature"] or ()))
+        initial_levels(chosen, level, features, unstable=unstable)
+    with blaming("--api-versions"):
+        pairs = [text.partition("=") for text in options["api_versions"] or ()]
+        ranges = read_ranges({api: value for api, _, value in pairs})
+    return own | {
+        "release": chosen.name,
+        "metadata_version": level,
+        "features": features,
+        "api_versions": ranges,
+        "server_properties": others,
+    }
+
+
+def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what --server-property sets: options by name, and properties without one."""
+    from mockraft.server import server_properties
+
+    with blaming("--server-property"):
+        given = dict(map(_property, options["server_property"]))
+        own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
+        # As on the command line, where lists are text.
+        own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
+        for name, value in own.items():
+            if name in options["given"] and options[name] != value:
+                key, flag = server_properties.property_of(name), OPTIONS[name].flag
+                raise ValueError(f"{key}={given[key]} contradicts {flag} {options[name]}; give one of them")
+    return own, others
+
+
+def log_lower_level(level: int | None, config: ControllerConfig) -> None:
+    """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
+    from mockraft.releases import SUPPORTED, release
+    from mockraft.server.controller.settings.features import METADATA_VERSION_MIN, metadata_version
+
+    if level is None or not METADATA_VERSION_MIN <= level < config.metadata_version:
+        return
+
+    older = next((of for of in map(release, SUPPORTED) if level in of.metadata_versions), None)
+    if older is None or older.name == config.release:
+        return
+    own, new = metadata_version(level), metadata_version(config.metadata_version)
+    _log.info(
+        "the log's metadata.version is %s (%d), and a new log of Kafka %s begins with %s (%d);"
+        " for a controller of its release start with --release %s",
+        *(own.name, own.level, config.release, new.name, new.level, older.name),
+    )
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not KEY=VALUE, as in group.streams.max.heartbeat.interval.ms=20000")
+    return key.strip(), value
+
+
+def _feature(text: str) -> tuple[str, int]:
+    name, _, level = text.partition("=")
+    if not level.isdecimal():
+        raise ValueError(f"{text!r} is not NAME=LEVEL, as in group.version=0")
+    return name, int(level)

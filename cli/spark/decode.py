@@ -1,0 +1,278 @@
+"""`mockraft spark decode` and `mockraft spark roundtrip`."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option, required
+from mockraft.cli.refusals import blaming
+from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.wire.errors import WireError
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.spark.coverage import Coverage
+
+DECODE = """Decode captures to tables: frames, messages, exchanges, records, forwarded messages, events.
+
+Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
+docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
+followed across splits and files.
+
+\b
+  mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
+  mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
+  mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
+  mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3://tables/run
+  mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3://tables
+
+""" + exit_codes(
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="written",
+    failed="the Spark job failed",
+)
+
+ROUNDTRIP = """Verify the codec with captures: decode each message, encode it again and compare the bytes.
+
+Reports by API, version and direction how many messages were decoded and encoded to the same bytes, with the first
+message that was not and the offset of the difference. Unknown APIs and versions, opaque (TLS, SASL) and truncated
+messages are counted; with --strict they are failures.
+
+\b
+  mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
+  mockraft spark roundtrip --captures run.pcap --json
+
+""" + exit_codes(
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="all messages are equal",
+    failed="one is not, or the Spark job failed",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(SparkOptions):
+    """Options of both commands."""
+
+    apis: str | None = option(None, metavar="API[,API]", help="Only these APIs, by name or key.")
+    clients: str | None = option(None, metavar="HOST[,HOST]", help="Only traffic of these client addresses.")
+    time_from: str | None = option(None, metavar="TIME", help="Start (inclusive): 2026-11-20T10:00:00Z, or ns.")
+    time_to: str | None = option(None, metavar="TIME", help="End (exclusive).")
+    as_json: bool = option(False, "--json", help="The summary as JSON.")
+    partitions: int | None = option(
+        None, min=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
+    )
+
+    def source(self, **more: str | None) -> dict[str, object]:
+        """Return the options for `tables.frames`, with those that select frames."""
+        times = {"timeFrom": self.time_from, "timeTo": self.time_to}
+        return super().source(apiKeys=self.apis, clients=self.clients, **times, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(FrameOptions):
+    """Options of `mockraft spark decode`."""
+
+    out: str = required(metavar="DIR", help="The folder for the tables, a path or URL.")
+    file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
+    tables: str | None = option(
+        None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records, forwarded."
+    )
+    body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
+    typed: str | None = option(
+        None, metavar="API[,API]", help="In place of messages a table for each API, with a column for each field."
+    )
+    topics: str | None = option(
+        None,
+        metavar="TOPIC[,TOPIC]",
+        help="In records, only these topics, by name or id: Fetch and Produce of version 13 and later have only ids.",
+    )
+    record_bytes_max: int = option(
+        64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
+    )
+    overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
+    day: str | None = option(
+        None,
+        metavar="YYYY-MM-DD",
+        help="Only this day (UTC; of file_events all), into DIR/day=DAY/cluster=NAME; with --cluster.",
+    )
+    cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
+    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
+
+    def partition_day(self) -> date | None:
+        """Return --day. Raises BadParameter for what is no day, and without a name for the cluster."""
+        if self.day is None and self.cluster is None:
+            return None
+        if self.file_format != "parquet":
+            raise typer.BadParameter("days of clusters are written as parquet", param_hint="--format")
+        if self.cluster is None or not re.fullmatch(r"[\w.-]+", self.cluster):
+            raise typer.BadParameter("--day needs a name of letters, digits, . _ -", param_hint="--cluster")
+        try:
+            return date.fromisoformat(self.day or "")
+        except ValueError:
+            raise typer.BadParameter(
+                f"{self.day or ''!r} is no day: give it as 2026-11-20", param_hint="--day"
+            ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundtripOptions(FrameOptions):
+    """Options of `mockraft spark roundtrip`."""
+
+    strict: bool = option(False, "--strict", help="Treat unknown, opaque and truncated messages as failures.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `mockraft spark`."""
+    app.command("decode", help=DECODE, short_help="Decode captures to tables in Parquet or JSON.")(as_typer(decode))
+    app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(as_typer(roundtrip))
+
+
+def _is_of_no_table(name: str) -> bool:
+    return not re.fullmatch(r"\.?(_SUCCESS|part-.*\.(parquet|json))(\.crc)?", name)
+
+
+def decode(options: DecodeOptions) -> None:
+    """Write the tables and print a summary."""
+    need_spark()
+    from mockraft.cli.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark import decode_job
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.listing import exists, find_files
+
+    out, file_format, day = location_of(options.out), options.file_format, options.partition_day()
+    if day is not None:
+        out = out / f"day={day}" / f"cluster={options.cluster}"
+    only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
+    typed = _apis(options.typed)
+    if typed and options.tables is None:
+        only = tuple(name for name in only if name != "messages")
+    names = (*only, *map(decode_job.typed_name, typed))
+    _chosen(file_format, decode_job.FORMATS, "--format")
+    _chosen(options.body, ("json", "none"), "--body")
+    source, files = options.source(), options.files()
+    if out.is_remote and file_format == "json":
+        raise typer.BadParameter(
+            f"JSON is written to a disk only, and {out} is none: use parquet", param_hint="--format"
+        )
+    with blaming("--out", LocationError):
+        there = [name for name in names if exists(out / name)]
+        others = (file.path for name in there for file in find_files(out / name, _is_of_no_table))
+        other = next(others, None)
+    if other is not None:
+        raise typer.BadParameter(f"{other} is no file of a table: choose another folder", param_hint="--out")
+    if there and not options.overwrite:
+        raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
+    writable_folder(out)
+    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
+        counts = decode_job.write_tables(
+            spark,
+            files,
+            str(out),
+            only=only,
+            typed=typed,
+            file_format=file_format,
+            with_bodies=options.body == "json",
+            show_secrets=options.show_secrets,
+            topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
+            record_bytes_max=options.record_bytes_max,
+            partitions=options.partitions,
+            day=day,
+            options=source,
+            on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
+        )
+        found = []
+        if "messages" in only:
+            progress.step("counting messages")
+            found = decode_job.stored_coverage(spark, out, file_format)
+    if options.topics and counts.get("records") == 0:
+        note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
+        typer.echo(f"mockraft spark decode: {note}", err=True)
+    elif not any(counts.values()):
+        typer.echo(f"mockraft spark decode: {options.no_kafka(files)}", err=True)
+    if options.as_json:
+        typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
+        return
+    console = result_console()
+    _print_coverage(console, found)
+    console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
+
+
+def roundtrip(options: RoundtripOptions) -> None:
+    """Decode and encode every message; exit with code 1 if one differs."""
+    need_spark()
+    from mockraft.cli.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.coverage import coverage, fails
+
+    source, files = options.source(), options.files()
+    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
+        progress.step("decoding and encoding messages")
+        frames = tables.frames_table(spark, files, partitions=options.partitions, **source)
+        found = coverage(tables.messages_table(frames, with_bodies=False))
+    failed = [row for row in found if fails(row) or (options.strict and row.decode_status != "ok")]
+    total, back = sum(row.frames for row in found), sum(row.equal for row in found)
+    if not found:
+        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+    if options.as_json:
+        typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
+    else:
+        console = result_console()
+        _print_coverage(console, found)
+        console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
+    if failed:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _apis(text: str | None) -> tuple[str, ...]:
+    """Return the APIs of --typed. Raises BadParameter for an unknown one."""
+    from mockraft.spark_replay.decoding import typed_schema
+
+    found = tuple(dict.fromkeys(each.strip() for each in text.split(","))) if text else ()
+    for api in found:
+        with blaming("--typed", WireError):
+            typed_schema(api)
+    return found
+
+
+def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[str, ...]:
+    chosen = allowed if text is None else tuple(each.strip() for each in text.split(","))
+    if wrong := [each for each in chosen if each not in allowed]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not {', '.join(allowed)}", param_hint=option)
+    return chosen
+
+
+def _objects(rows: list[Coverage]) -> list[dict[str, object]]:
+    return [row._asdict() for row in rows]
+
+
+def _print_coverage(console: Console, rows: list[Coverage]) -> None:
+    if not rows:
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("API", "version", "", "status"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("messages", "different"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if any(row.example for row in rows):
+        table.add_column("first difference", overflow="fold")
+    for row in rows:
+        cells = (
+            row.api_name or "?",
+            "" if row.api_version is None else f"v{row.api_version}",
+            "response" if row.is_response else "request",
+            row.decode_status if row.decode_status == "ok" else f"[red]{row.decode_status}[/]",
+            f"{row.frames:,}",
+            f"[red]{row.not_roundtrip:,}[/]" if row.not_roundtrip else "",
+            row.example,
+        )
+        table.add_row(*cells[: len(table.columns)])
+    console.print(table)

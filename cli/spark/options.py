@@ -1,0 +1,183 @@
+"""Options shared by the `mockraft spark` commands that read captures, and their Spark session."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.option_fields import option, required
+from mockraft.cli.refusals import blaming, end_without
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.storage import Location
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkOptions:
+    """Options of commands that read captures on Spark."""
+
+    captures: list[str] = required(
+        metavar="PATH", help="A capture, a quoted glob, or a folder; a path or URL (s3://…); repeatable."
+    )
+    ports: str | None = option(None, metavar="PORT[,PORT]", help="The servers' ports. Default: all.")
+    on_error: str = option(
+        "fail", metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip."
+    )
+    more: list[str] | None = option(
+        None, "--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."
+    )
+    master: str = option(
+        "local[*]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, sc://host:15002, …"
+    )
+    conf: list[str] | None = option(
+        None, metavar="NAME=VALUE", help="A Spark setting (spark.driver.memory=8g); repeatable."
+    )
+
+    def source(self, **more: str | None) -> dict[str, object]:
+        """Return the options for `tables.frames`, with more of them. Raises BadParameter for an invalid one."""
+        from mockraft.spark_replay.spark.options import OptionError, SourceOptions
+
+        given = {"ports": self.ports, "onError": self.on_error, **more, **pairs(self.more, "--option")}
+        options = {name: value for name, value in given.items() if value is not None}
+        try:
+            SourceOptions.read({"level": "frames"} | options, levels=("frames",))
+        except OptionError as error:
+            raise typer.BadParameter(str(error)) from None
+        return dict(options)
+
+    def files(self) -> list[str]:
+        """Return the files of --captures. Raises BadParameter if there are none."""
+        from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
+
+        with blaming("--captures", NoCaptureError):
+            found = capture_paths(self.captures)
+        if self.master.startswith("local"):
+            return found
+        # The processes of a cluster run in folders of their own.
+        return [path if "://" in path else os.path.abspath(path) for path in found]
+
+    def no_kafka(self, files: Sequence[str]) -> str:
+        """Return a message for captures without any frame."""
+        return no_kafka(files, self.ports)
+
+
+def no_kafka(files: Sequence[str], ports: str | None) -> str:
+    """Return a message for captures, or a folder of tables, without any frame."""
+    where = files[0] if len(files) == 1 else f"{len(files):,} files"
+    hint = "; without --ports all Kafka servers are included" if ports else ""
+    return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
+
+
+def need_spark() -> None:
+    """End the command with an installation hint if PySpark is missing; call before importing it."""
+    if importlib.util.find_spec("pyspark") is None:
+        end_without("spark", "pyspark", "spark")
+
+
+def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Return NAME=VALUE options as a dict. Raises BadParameter for one without =."""
+    if wrong := [each for each in given or () if "=" not in each]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint=option)
+    return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
+
+
+def location_of(text: str, option: str = "--out") -> Location:
+    """Return the location of an option. Raises BadParameter for one that cannot be used."""
+    from mockraft.spark_replay.storage import Location, LocationError
+
+    with blaming(option, LocationError):
+        return Location.parse(text)
+
+
+def writable_folder(out: Location) -> None:
+    """Create the folder of --out; an object store needs its bucket only. Raises BadParameter if it cannot be used."""
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.whole_files import create_folder
+
+    with blaming("--out", LocationError):
+        try:
+            create_folder(out)
+        except OSError as error:
+            why = error.strerror or str(error).splitlines()[0]
+            raise typer.BadParameter(f"cannot create the folder {out}: {why}", param_hint="--out") from None
+
+
+def result_console() -> Console:
+    """Return the console for results: as wide as the terminal; without one, wide enough for every table."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+@contextmanager
+def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
+    """Yield a session that ends with the block.
+
+    Errors are one line on stderr and an exit code: FAILED for a failed job, USAGE for a file that cannot be read or
+    written, MISSING without Java, INTERRUPTED for Ctrl-C.
+    """
+    settings = pairs(conf, "--conf")
+    need_spark()
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.locations import refuse_credentials
+
+    with blaming("--conf", LocationError):
+        refuse_credentials(settings, "setting")
+    from mockraft.spark_replay.spark.session import JavaMissingError, start_session
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    # print, not click's echo: rich redirects it while a progress bar is on the screen.
+    logging.disable(logging.ERROR)  # py4j logs tracebacks of errors that it also raises
+    spark = None
+    try:
+        spark = start_session(master, settings)
+        # Spark's handler cancels the jobs first, and if that fails PySpark before 4.2 raises no KeyboardInterrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield spark
+    except JavaMissingError as error:
+        print(f"mockraft spark: {error}", file=sys.stderr)
+        raise typer.Exit(ExitCode.MISSING) from None
+    except (PySparkException, Py4JError, OSError, KeyboardInterrupt) as error:
+        if is_interrupt(error):
+            print("mockraft spark: interrupted", file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        is_sparks = isinstance(error, (PySparkException, Py4JError, ConnectionError))
+        print(f"mockraft spark: {reason_of(str(error)) if is_sparks else error}", file=sys.stderr)
+        is_ours = "CaptureError: " in str(error) or not is_sparks
+        raise typer.Exit(ExitCode.USAGE if is_ours else ExitCode.FAILED) from None
+    finally:
+        if spark is not None:
+            with suppress(Py4JError, ConnectionError):
+                if (context := getattr(spark, "sparkContext", None)) is not None:
+                    context.setLogLevel("OFF")  # running tasks log errors when the session ends
+                spark.stop()
+        logging.disable(logging.NOTSET)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return True for Ctrl-C, and for an error raised while it was handled (py4j fails to cancel the job)."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or is_interrupt(error.__context__))
+
+
+def reason_of(text: str) -> str:
+    """Return the message of our own error inside Spark's text, of a Python worker's error, or of Java's last cause."""
+    ours: list[str] = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
+    raised: list[str] = re.findall(
+        r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE
+    )
+    causes: list[str] = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
+    first = next((line for line in text.strip().splitlines() if line), "the job failed")
+    return (ours or raised or causes or [first])[-1]

@@ -1,0 +1,292 @@
+"""`mockraft spark replay`: replay captures session by session, also as a regression test."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option
+from mockraft.cli.refusals import api_filter, blaming, end, host_and_port, write_file, write_json
+from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
+
+if TYPE_CHECKING:
+    from mockraft.cli.spark.progress import TaskProgress
+    from mockraft.spark_replay.regression.rules import Rules
+    from mockraft.spark_replay.regression.session_replay import Run
+    from mockraft.spark_replay.regression.targets import Target
+    from mockraft.spark_replay.storage import Location
+
+ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
+
+Captures are split into cluster sessions: all requests to one cluster's controllers. The target is a running controller
+(HOST:PORT; sessions are sent one after the other, each request once) or mockraft: a new controller for each session, in
+parallel. As a regression test, use --baseline with an earlier run's --out or a second target: differences that the
+baseline also has do not count.
+
+\b
+  mockraft spark replay --captures 'night/*.pcap' --target mockraft --out replayed
+  mockraft spark replay --captures night.pcap --target mockraft==1.2 --baseline replayed --json report.json
+  mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
+  mockraft spark replay --print-rules
+
+""" + exit_codes(
+    ExitCode.NO_ANSWER,
+    ExitCode.MISSING,
+    ExitCode.INTERRUPTED,
+    done="all responses as captured (or as in the baseline)",
+    failed="differences",
+)
+
+
+def _print_rules(wanted: bool) -> None:
+    if wanted:
+        from mockraft.spark_replay.regression.rules import Rules
+        from mockraft.spark_replay.regression.rules_file import write_rules
+
+        for line in write_rules(Rules()):
+            typer.echo(line)
+        raise typer.Exit
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(SparkOptions):
+    """Options of `mockraft spark replay`."""
+
+    target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]|WHEEL", help="Target of the requests.")
+    baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
+    order: str = option("causal", help="connection, causal or paced (see docs/how-to/captures/spark-replay.md).")
+    speed: float = option(1.0, min=1e-6, help="With --order paced: a multiple of the capture's pace.")
+    rules: Path | None = option(None, "--rules", help="A TOML file of rules that override the generated ones.")
+    print_rules: bool = option(
+        False, "--print-rules", callback=_print_rules, is_eager=True, help="Print the generated rules and exit."
+    )
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
+    )
+    target_python: str | None = option(
+        None, metavar="PATH", help="Python interpreter on the workers whose mockraft is started."
+    )
+    out: str | None = option(
+        None, metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    junit_file: Path | None = option(None, "--junit", help="Write a JUnit file with a test case for each API.")
+    html: str | None = option(None, "--html", metavar="FILE", help="Write the report as an HTML page.")
+    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
+    master: str = option(
+        "local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, sc://host:15002, …"
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `mockraft spark`."""
+    app.command("replay", help=ABOUT, short_help="Replay captures and compare the responses.")(as_typer(replay))
+
+
+def replay(options: ReplayOptions) -> None:
+    """Replay; see ABOUT."""
+    from mockraft.spark_replay.regression.junit import as_junit
+    from mockraft.spark_replay.regression.replay import Options
+    from mockraft.spark_replay.regression.send_order import ORDERS
+    from mockraft.spark_replay.regression.session_replay import Run
+
+    if options.order not in ORDERS:
+        raise typer.BadParameter(f"{options.order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
+    kept = api_filter(options.filters)
+    how = Options(
+        order=options.order,
+        speed=options.speed,
+        rules=rules_of(options.rules),
+        kept=kept,
+        show_secrets=options.show_secrets,
+    )
+    run = Run(uuid.uuid4().hex[:12], target_of(options.target, options.target_python), how)
+    baseline, out = options.baseline, options.out
+    earlier: Run | str | None = baseline
+    if baseline is not None and not _is_folder(baseline):
+        earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
+    need_spark()
+    from mockraft.cli.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark.session import CONNECT
+
+    targets = [each.target for each in (run, earlier) if isinstance(each, Run)]
+    if options.master.startswith(CONNECT) and any(target.is_shared for target in targets):
+        why = "a running controller cannot be the target over Spark Connect; mockraft and mockraft==VERSION can"
+        raise typer.BadParameter(why, param_hint="--target")
+    source, files = options.source(), options.files()
+    if out is not None:
+        folder_of_out = location_of(out)
+        if baseline is not None and _resolved(folder_of_out) == _resolved(location_of(baseline, "--baseline")):
+            raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
+        writable_folder(folder_of_out)
+    settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
+    with ExitStack() as stack:
+        folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
+        spark, progress = stack.enter_context(TaskProgress.on_spark(options.master, settings))
+        found = _on_spark(spark, files, source, run, earlier, folder, progress)
+        if options.html is not None:
+            progress.step(f"writing {options.html}")
+            _write_html(options.html, files, folder, options)
+    if not found["apis"] and not found["leftOut"]:
+        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+    write_json("spark replay", options.json_file, found)
+    if options.junit_file is not None:
+        write_file("spark replay", options.junit_file, as_junit(found))
+    if options.json_file != Path("-"):
+        _show(found)
+    if found["different"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def rules_of(path: Path | None) -> Rules:
+    """Return the rules with the overrides of a file. Raises BadParameter for an invalid one."""
+    from mockraft.spark_replay.regression.rules import RuleError, Rules
+    from mockraft.spark_replay.regression.rules_file import read_rules
+
+    if path is None:
+        return Rules()
+    try:
+        return read_rules(path)
+    except (OSError, RuleError) as error:
+        why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
+        raise typer.BadParameter(why, param_hint="--rules") from None
+
+
+def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
+    """Parse `HOST:PORT`, `mockraft`, and `mockraft==VERSION` or a wheel, which are installed if needed."""
+    from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
+
+    is_wheel = text.endswith(WHEEL)
+    name, equals, version = ("mockraft", "==", os.path.abspath(text)) if is_wheel else text.partition("==")
+    if name != "mockraft":
+        return Endpoint(*host_and_port(text, flag))
+    if equals and python is None:
+        with blaming(flag, TargetError):
+            install(version)
+    command = [python or sys.executable, "-m", "mockraft", "serve", "--host", "127.0.0.1", "--port", "0"]
+    return FreshProcess(command, version=version if equals and python is None else None)
+
+
+def _is_folder(text: str) -> bool:
+    """Return True if a baseline is a folder of tables: an existing path, or one on another file system."""
+    from mockraft.spark_replay.storage import LocationError
+    from mockraft.spark_replay.storage.listing import is_folder
+
+    with blaming("--baseline", LocationError):
+        return "://" in text or is_folder(location_of(text, "--baseline"))
+
+
+def _resolved(location: Location) -> Location:
+    return location if location.is_remote else location._replace(path=str(Path(location.path).resolve()))
+
+
+def _on_spark(
+    spark: Any,
+    files: list[str],
+    options: dict[str, Any],
+    run: Run,
+    earlier: Run | str | None,
+    out: str,
+    progress: TaskProgress,
+) -> dict[str, Any]:
+    from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
+    from mockraft.spark_replay.spark.replaying import read_replay, write_replay
+    from mockraft.spark_replay.spark.tables import exchanges, frames
+
+    def replayed(to: Run, folder: str) -> Any:
+        progress.step(f"replaying to {to.target.name}")
+        return write_replay(spark, captured, to, folder, on_progress=on_progress)
+
+    def on_progress(sent: int, different: int) -> None:
+        progress.show(f"{sent:,} sent, {different:,} different")
+
+    captured = exchanges(frames(spark, files, **options), unanswered=True)
+    before = None
+    try:
+        if isinstance(earlier, str):
+            before = read_replay(spark, earlier).diffs
+        elif earlier is not None:
+            before = replayed(earlier, f"{out}/baseline").diffs
+        tables = replayed(run, out)
+    except Exception as error:
+        raise _exit_of(error) from None
+    progress.step("comparing")
+    found = summarise(tables, run.options.rules or rules_of(None), before)
+    write_rules_fired(out, found["rules"])
+    return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
+
+
+def _exit_of(error: Exception) -> Exception:
+    """Print the task's own error and return the exit for it; return other errors unchanged."""
+    text = str(error)
+    for name, code in (
+        ("TargetError", ExitCode.NO_ANSWER),
+        ("DisconnectedError", ExitCode.NO_ANSWER),
+        ("AlreadySentError", ExitCode.NO_ANSWER),
+        ("CaptureError", ExitCode.USAGE),
+        ("PATH_NOT_FOUND", ExitCode.USAGE),
+        ("no Parquet files", ExitCode.USAGE),
+    ):
+        if name in text:
+            line = next(line for line in text.splitlines() if name in line)
+            print(f"mockraft spark replay: {line.partition(f'{name}: ')[2] or line}", file=sys.stderr)
+            return typer.Exit(code)
+    return error
+
+
+def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -> None:
+    from mockraft.spark_replay.report.page import write_report
+
+    servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
+    try:
+        write_report(path, captures=files, ports=servers, replay=out, show_secrets=options.show_secrets)
+    except OSError as error:
+        end("spark replay", f"cannot write {path}: {error}", ExitCode.USAGE)
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    console = result_console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("API", header_style="dim", no_wrap=True)
+    for name in ("sent", "equal", "identical bytes", "no response", "median ms", "captured ms"):
+        table.add_column(name, justify="right", header_style="dim")
+    for each in found["apis"]:
+        numbers = [f"{each[name]:,}" for name in ("sent", "equal", "rawEqual", "failed")]
+        table.add_row(each["api"], *numbers, f"{each['medianMs']:.1f}", f"{each['capturedMedianMs']:.1f}")
+    console.print(table)
+    for each in found["leftOut"]:
+        console.print(f"left out: {each['count']:,} {each['api']}, {each['why']}", style="dim")
+    for each in found["differences"][:FINDINGS_SHOWN]:
+        first = each["first"]
+        console.print(
+            f"\n{each['api']} {each['path']}  {each['kind']}  {each['count']:,}x  "
+            f"(first #{first['exchange']} of {first['session']})",
+            style="bold",
+            markup=False,
+            soft_wrap=True,
+        )
+        for name, which, style in (("captured", "expected", "green"), ("live    ", "actual", "red")):
+            text = value_text(each["path"], each[which])
+            console.print(f"  {name}  {text}", style=style, markup=False, soft_wrap=True)
+    for each in found["rules"]:
+        if each["override"] and not each["fired"]:
+            console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow", markup=False)
+    if found["known"] or found["gone"]:
+        fields = f"{found['known']:,} still differ and {found['gone']:,} no longer do"
+        console.print(f"\nof the fields that differ in the baseline {fields}")
+    sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
+    allowed = " or as in the baseline" if found["known"] else ""
+    if any(each["override"] and each["fired"] for each in found["rules"]):
+        allowed += " or as your rules permit"
+    console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured{allowed}, in {sessions}")

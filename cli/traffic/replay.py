@@ -1,0 +1,211 @@
+"""`mockraft replay`: send a capture's requests to a live controller and compare its responses."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.option_fields import as_typer, option, required
+from mockraft.cli.refusals import api_filter, blaming, client_security, end, end_without, host_and_port, write_json
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.regression import replay as replaying
+    from mockraft.spark_replay.regression.captured import Captured
+    from mockraft.spark_replay.regression.replay import Outcome, Replayed
+    from mockraft.spark_replay.regression.summary import Report
+
+FINDINGS_SHOWN = 40
+
+ABOUT = """Send the requests of a capture to a controller again and compare its responses, field by field.
+
+Each captured connection gets a live one. A request is sent after all responses that preceded it in the capture, so
+concurrent requests are concurrent again. Ids and epochs assigned by a controller (cluster id, broker epochs, topic ids,
+quorum epochs, producer ids) are paired when they appear in responses, and replaced in later requests; offsets follow
+the live log. Times, texts and offsets in responses are not compared.
+
+\b
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --speed 1        at the pace of the capture
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --admin http://127.0.0.1:8080
+  mockraft replay --capture old.pcap --port 19093 --bootstrap mine:9093 --ignore finalizedFeatures --json report.json
+
+The controller must be new: brokers register and topics are created. Even at full speed, the absence of a broker takes
+its time, so that its session expires as in the capture; --admin skips it with the virtual clock of mockraft serve.
+
+Reading captures needs pip install 'mockraft[captures]'.
+
+""" + exit_codes(ExitCode.NO_ANSWER, ExitCode.MISSING, done="all responses as captured", failed="differences")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """Options of commands that read one capture."""
+
+    capture: Path = required(help="A pcap or pcapng file, from mockraft capture or tcpdump.")
+    port: list[int] | None = option(
+        None, "--port", help="The captured controller's port; repeatable. Default: all servers."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CaptureOptions):
+    """Options of `mockraft replay`."""
+
+    bootstrap: str = required(metavar="HOST:PORT", help="The controller to send to.")
+    admin: str | None = option(
+        None,
+        metavar="URL",
+        help="Admin API of a controller with --virtual-clock, to skip the time that a broker is away.",
+    )
+    speed: str = option("max", help="max, or a multiple of the capture's pace: 1, 10.", metavar="max|N")
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
+    )
+    ignore: list[str] | None = option(
+        None,
+        metavar="FIELD",
+        help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable.",
+    )
+    command_config: Path | None = option(
+        None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("replay", help=ABOUT)(as_typer(replay))
+
+
+def replay(options: Options) -> None:
+    """Replay; see ABOUT."""
+    from mockraft.spark_replay.regression import replay as replaying
+    from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
+    from mockraft.spark_replay.regression.summary import report
+    from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
+    from mockraft.wire.errors import WireError
+
+    host, port = host_and_port(options.bootstrap, "--bootstrap")
+    kept = api_filter(options.filters)
+    exchanges = exchanges_of("replay", options.capture, options.port)
+    pace = _speed(options.speed)
+    if options.admin is not None and pace is not None:
+        raise typer.BadParameter("a virtual clock has no pace: leave --speed at max", param_hint="--admin")
+    how = replaying.Options(
+        order=CAUSAL if pace is None else PACED,
+        speed=pace or 1.0,
+        kept=kept,
+        ignored=options.ignore or (),
+        security=client_security(options.command_config),
+        show_secrets=options.show_secrets,
+    )
+    try:
+        found = report(asyncio.run(_with_progress(exchanges, host, port, how, options.admin)))
+    except (DisconnectedError, UnsupportedVersionError, WireError) as error:
+        end("replay", error, ExitCode.NO_ANSWER)
+    write_json("replay", options.json_file, found.to_json())
+    if options.json_file != Path("-"):
+        _show(found)
+    if found.same < found.sent:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
+    """Return the exchanges of a capture file. End the command if there are none or it cannot be read."""
+    try:
+        from mockraft.spark_replay.exchanges import read_exchanges
+    except ModuleNotFoundError as error:
+        end_without(command, error.name, "captures")
+    from mockraft.spark_replay.formats import CaptureError
+
+    with blaming("--capture", CaptureError):
+        exchanges = read_exchanges(capture, ports or ())
+    if not exchanges:
+        where = f" to port {', '.join(map(str, ports))}" if ports else ""
+        raise typer.BadParameter(f"{capture} has no Kafka exchanges{where}", param_hint="--capture")
+    return exchanges
+
+
+def _speed(text: str) -> float | None:
+    try:
+        speed = None if text == "max" else float(text)
+        if speed is not None and not 0 < speed < 1e9:
+            raise ValueError
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither max nor a number over 0", param_hint="--speed") from None
+    return speed
+
+
+async def _with_progress(
+    exchanges: list[Captured], host: str, port: int, how: replaying.Options, admin: str | None
+) -> Replayed:
+    from mockraft.spark_replay.regression.replay import LEFT_OUT
+    from mockraft.spark_replay.regression.replay import replay as replay_exchanges
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"to {host}:{port}", total=len(exchanges))
+        different = 0
+
+        def on_outcome(outcome: Outcome) -> None:
+            nonlocal different
+            different += not outcome.is_same and outcome.status != LEFT_OUT
+            progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")
+
+        return await replay_exchanges(exchanges, host, port, how, on_outcome=on_outcome, admin=admin)
+
+
+def _show(found: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("API", header_style="dim")
+    for name in ("sent", "equal", "different", "no response", "median ms"):
+        table.add_column(name, justify="right", header_style="dim")
+    for each in found.apis:
+        table.add_row(
+            each.api,
+            f"{each.sent:,}",
+            Text(f"{each.same:,}", style="green" if each.same == each.sent else ""),
+            Text(f"{each.different:,}", style="red" if each.different else "dim"),
+            Text(f"{each.failed:,}", style="red" if each.failed else "dim"),
+            f"{each.median_ms:.1f}",
+        )
+    console.print(table)
+    for (api, why), count in found.left_out.items():
+        console.print(f"left out: {count:,} {api}, {why}", style="dim")
+    for finding in found.findings[:FINDINGS_SHOWN]:
+        numbers = ", ".join(f"#{number}" for number in finding.examples)
+        more = ", …" if finding.occurrences > len(finding.examples) else ""
+        console.print()
+        console.print(
+            Text.assemble((f"{finding.api} {finding.path}", "bold"), f"  {finding.occurrences:,}x  ({numbers}{more})")
+        )
+        console.print(Text(f"  captured  {value_text(finding.path, finding.captured)}", style="green"))
+        console.print(Text(f"  live      {value_text(finding.path, finding.live)}", style="red"))
+    if len(found.findings) > FINDINGS_SHOWN:
+        console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; all are in --json")
+    console.print(
+        f"\n{found.same:,} of {found.sent:,} responses as captured",
+        style="green" if found.same == found.sent else "red",
+    )
+
+
+def value_text(path: str, value: object) -> str:
+    """Return a value of a field as text, cut if it is long, an error code with its name."""
+    from mockraft.wire import error_codes
+
+    if path.endswith("errorCode") and isinstance(value, int):
+        return f"{value} {error_codes.name(value)}"
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

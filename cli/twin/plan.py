@@ -1,0 +1,158 @@
+"""`mockraft twin plan`: what would happen, step by step."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.refusals import blaming, end_without
+from mockraft.cli.twin.command import AsJson, Source, about, history_of, report
+
+if TYPE_CHECKING:
+    from mockraft.testing.plan import PlanOutcome
+    from mockraft.twin import History, Moment
+    from mockraft.twin.brokers import Which
+
+ABOUT = """Do the steps of a plan on a twin with simulated brokers, in virtual time, and show what each would do.
+
+A step is answered as Kafka's controller of that release would answer, by error code and message. Then time passes
+until nothing changes any more. The table has, for each step, how long that took, and the partitions without a leader,
+with fewer in-sync replicas than min.insync.replicas, and under-replicated: the most during the step, and those at its
+end. --html draws them over the virtual time. --save-test keeps state and plan as a pytest test, which fails until the
+plan is safe. Without a plan the state itself is checked.
+
+\b
+  mockraft twin plan --from controller-data plan.yaml
+  mockraft twin plan --from night.pcap --at 1200 plan.json --json
+  mockraft twin plan --from controller-data --save-test test_state.py
+  mockraft twin plan --from controller-data plan.yaml --html plan.html
+  mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
+  mockraft twin plan --from controller-data plan.yaml --save-test src/test/java/example/UpgradeTest.java
+
+\b
+plan.yaml, with every kind of step:
+  steps:
+  - upgrade: {metadata.version: 4.4}         # or a level, of any feature
+  - restart: all                             # rolling, or [1, 2]
+  - restart: {brokers: [1, 2], together: true, release: 4.4}   # at the same time; as brokers of another release
+  - replication_factor: {factor: 3}          # of all topics, or with topic: t
+  - reassign: {topic: t, partition: 0, replicas: [1, 2]}   # null cancels
+  - drain: [3]                               # its replicas move to others; {brokers: [3], topics: [t]}: some do
+  - shut_down: [3]                           # controlled
+  - unregister: [3]
+  - lose: [2]                                # brokers that die
+  - start: [2]                               # any broker that does not run and was registered once
+  - start: {brokers: [5], release: 4.4}      # or with features: {name: [min, max]}, rack: a, directories: [ID]
+  - lose_rack: a
+  - lose_directory: {broker: 1, directory: 0}
+  - restore_directory: {broker: 1, directory: 0}   # its id, or number among the failed ones; the broker restarts
+  - config: {topic: t, set: {min.insync.replicas: 1}}   # or broker: 1, or broker: default; null removes it
+  - elect: {topic: t, partition: 0, unclean: true}
+  - wait: 60                                 # seconds
+
+""" + exit_codes(
+    ExitCode.MISSING,
+    done="each step was accepted and kept all partitions available, and all are at the end",
+    failed="a step was refused, or a partition is made unavailable, or is so at the end",
+)
+
+Plan = Annotated[Path | None, typer.Argument(metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")]
+At = Annotated[str | None, typer.Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
+All = Annotated[bool, typer.Option("--all", help="Also simulate brokers that were fenced.")]
+SaveTest = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Let --save-test replace an existing test.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a picture.")]
+SessionTimeout = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms of the controllers.")]
+
+
+def register(twin_app: typer.Typer) -> None:
+    """Add the command to those of `mockraft twin`."""
+    twin_app.command("plan", help=ABOUT, short_help="Show what steps would do: upgrades, losses, reassignments.")(plan)
+
+
+def plan(
+    source: Source,
+    plan: Plan = None,
+    at: At = None,
+    all_brokers: All = False,
+    session_timeout_ms: SessionTimeout = 9_000,
+    save_test: SaveTest = None,
+    overwrite: Overwrite = False,
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do the steps; see ABOUT."""
+    from mockraft import Controller
+    from mockraft.testing.plan import read_plan
+    from mockraft.testing.plan.picture import write_page
+    from mockraft.testing.plan.written_test import write_test
+    from mockraft.testing.twins import with_registrations
+
+    logging.getLogger().addHandler(logging.NullHandler())
+    if html is not None:
+        try:
+            import_module("jinja2")
+        except ModuleNotFoundError as error:
+            end_without("twin plan", error.name, "conformance")
+        if not os.access(html.parent, os.W_OK):  # before the plan, which may take minutes
+            raise typer.BadParameter(f"{html.parent}: there is no folder to write to", param_hint="--html")
+    if save_test is not None and save_test.exists() and not overwrite:
+        raise typer.BadParameter(
+            f"{save_test} exists: replace it and its state with --overwrite", param_hint="--save-test"
+        )
+    try:
+        with blaming("PLAN", OSError, ValueError):
+            steps = read_plan(plan) if plan is not None else []
+    except ModuleNotFoundError as error:
+        end_without("twin plan", error.name, "admin")
+    history = history_of(source)
+    which: Which = "all" if all_brokers else "live"
+    with blaming("--at"):
+        moment = history.moment(at)
+        steps = with_registrations(steps, moment.image, history, moment)
+        simulated = _simulated(history, moment, which, is_needed=bool(steps))
+        twin = Controller.sync(
+            twin_of=history,
+            twin_at=moment,
+            clock="virtual",
+            twin_brokers=which,
+            session_timeout_ms=session_timeout_ms,
+            seed=0,
+        )
+    with twin as controller:
+        outcome: PlanOutcome = controller.plan(steps)
+    report(history, moment, simulated)
+    typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
+    if save_test is not None:
+        with blaming("--save-test", OSError, ValueError):
+            written = write_test(save_test, history, moment, steps, which, session_timeout_ms)
+        typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
+        if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
+            typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)
+    if html is not None:
+        with blaming("--html", OSError):
+            write_page(outcome, about(history, moment, simulated), html)
+    if not outcome.is_safe:
+        # Other errors may have the same exit code: clients look for this line.
+        typer.echo("mockraft twin plan: the plan is not safe", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _simulated(history: History, moment: Moment, which: Which, *, is_needed: bool) -> int:
+    """Return the number of simulated brokers. ValueError if there is none and steps need one."""
+    brokers = moment.image.cluster.brokers.values()
+    if not brokers:
+        raise ValueError(f"{history.source}: at offset {moment.id.end_offset - 1} no broker was registered")
+    count = sum(which == "all" or not each.fenced for each in brokers)
+    if count or not is_needed:
+        return count
+    raise ValueError(
+        f"{history.source}: at offset {moment.id.end_offset - 1} no broker was unfenced, so none would run: choose a"
+        " point before they stopped with --at, or simulate the fenced ones too with --all"
+    )

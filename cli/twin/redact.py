@@ -1,0 +1,67 @@
+"""`mockraft redact`: a copy of a controller's metadata without names and secrets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.refusals import blaming
+from mockraft.cli.twin.command import history_of
+
+ABOUT = """Copy a controller's metadata log without names and secrets, for a ticket or a colleague.
+
+SOURCE is what mockraft twin takes: a data directory, a snapshot, a segment or a capture. DEST becomes a data directory
+in Kafka's format, which mockraft twin and kafka-dump-log read. Of a capture only the metadata log in it is copied, and
+none of its other messages.
+
+Each word of topics, groups, principals, hosts, racks and client ids becomes a hash of it with the key, the same
+everywhere, also in another copy with the same key. Node ids, ports, partitions, epochs, UUIDs, times, features and
+numeric configs stay. Credentials, sensitive configs, unknown fields and records of a newer Kafka are dropped. Keep the
+key: with it and the source, --reveal turns the hashes in a text back into words.
+
+\b
+  (umask 077; mockraft random-uuid > redact.key)
+  mockraft redact /var/lib/kafka/metadata --out for-the-ticket --key-file redact.key
+  mockraft twin --from for-the-ticket
+  mockraft redact /var/lib/kafka/metadata --key-file redact.key --reveal answer.txt
+
+""" + exit_codes(ExitCode.MISSING)
+
+Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="A data directory, snapshot, segment or capture.")]
+Out = Annotated[Path | None, typer.Option(metavar="DEST", help="The new data directory.")]
+KeyFile = Annotated[Path, typer.Option(help="File with the key, at least 16 characters (mockraft random-uuid).")]
+Reveal = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Print this text with the original words; - is stdin.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("redact", help=ABOUT)(redact)
+
+
+def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = None) -> None:
+    """Write the copy, or reveal a text; see ABOUT."""
+    from mockraft.twin.directory import write_directory
+    from mockraft.twin.redaction import Redactor, read_key, redacted
+
+    if (out is None) == (reveal is None):
+        raise typer.BadParameter("say what to do: --out DEST or --reveal FILE", param_hint="--out")
+    with blaming("--key-file", OSError, ValueError):
+        redactor = Redactor(read_key(key_file))
+    with blaming("SOURCE"):
+        copy = redacted(history_of(source, "SOURCE"), redactor)
+    if reveal is not None:
+        with blaming("--reveal", OSError, UnicodeDecodeError):
+            text = sys.stdin.read() if reveal == Path("-") else reveal.read_text()
+        typer.echo(redactor.reveal(text), nl=False)
+    if out is not None:
+        with blaming("--out", OSError, ValueError):
+            write_directory(copy, out)
+    for note in copy.notes:
+        typer.echo(f"mockraft redact: {note}", err=True)
+    if redactor.unknown_records:
+        typer.echo(f"mockraft redact: {redactor.unknown_records} unknown records were emptied", err=True)

@@ -1,0 +1,113 @@
+"""A simulated broker inside the test's own process, with asyncio or without."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Self, Unpack
+
+from mockraft import brokers
+from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.config_on_disk import draw_config_on_disk
+from mockraft.testing.blocking import InLoopThread, LoopThread, blocking, in_thread, reads
+from mockraft.testing.options import BrokerConfigOptions, BrokerOptions
+from mockraft.wire.connection import endpoint_of
+
+
+class SimulatedBroker(brokers.SimulatedBroker):
+    """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `joining`.
+
+    async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+    """
+
+    @classmethod
+    def joining(  # type: ignore[override]  # the keywords of BrokerOptions only, so that wrong ones are refused
+        cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]
+    ) -> Self:
+        """A broker for the controllers at `bootstrap`: host:port, or several with commas between, else ValueError.
+
+        `log_dirs` are directories on the file system, each formatted unless it is already; with `format_missing` off
+        they must be, as Kafka wants it. LogDirsError when they cannot be used. Without any it is all in memory.
+        `metadata_log_dir` is the one without which it cannot live, the first unless given. Clients are served on
+        `host` and `port`, any free one unless given; `serve_clients=False` for a broker that only its controller
+        sees. Other options are those of `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
+        """
+        return cls(cls.configured(bootstrap, cluster_id, broker_id, **options))
+
+    @staticmethod
+    def configured(
+        bootstrap: str,
+        cluster_id: str,
+        broker_id: int,
+        *,
+        seed: int | None = None,
+        log_dirs: Sequence[str | os.PathLike[str]] = (),
+        metadata_log_dir: str | os.PathLike[str] | None = None,
+        format_missing: bool = True,
+        **options: Unpack[BrokerConfigOptions],
+    ) -> BrokerConfig:
+        """Return the config of `joining`."""
+        options.setdefault("serve_clients", True)
+        addresses = tuple(map(endpoint_of, bootstrap.split(",")))
+        if not log_dirs:
+            return draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options)
+        return draw_config_on_disk(
+            broker_id,
+            cluster_id,
+            addresses,
+            random.Random(seed),
+            [os.fspath(path) for path in log_dirs],
+            metadata_log_dir=None if metadata_log_dir is None else os.fspath(metadata_log_dir),
+            format_missing=format_missing,
+            **options,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.broker_id}, {self.state.name}>"
+
+    @classmethod
+    def sync(
+        cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]
+    ) -> SyncSimulatedBroker:
+        """The same for a test without asyncio: `with SimulatedBroker.sync(…) as broker`; options as of `joining`."""
+        return SyncSimulatedBroker(cls.joining(bootstrap, cluster_id, broker_id, **options))
+
+
+class SyncSimulatedBroker(InLoopThread[brokers.SimulatedBroker]):
+    """A simulated broker in a thread of its own, as long as the `with` block lasts; made by `SimulatedBroker.sync`.
+
+    With a `thread` it is in that one, which runs already (the controller's, of `SyncController.start_broker`).
+    """
+
+    def __init__(self, broker: brokers.SimulatedBroker, thread: LoopThread | None = None) -> None:
+        super().__init__(f"broker {broker.config.broker_id}", broker, thread)
+        self.broker = broker
+        """The broker itself; touch it through `call` only."""
+
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+        return self.broker.config.broker_id
+
+    state = reads(SimulatedBroker.state)
+    end_reason = reads(SimulatedBroker.end_reason)
+    bootstrap_servers = reads(SimulatedBroker.bootstrap_servers)
+    log_dirs = reads(SimulatedBroker.log_dirs)
+    moves = reads(SimulatedBroker.moves)
+    queued_replica_to_dir_assignments = reads(SimulatedBroker.queued_replica_to_dir_assignments)
+    move_replica = blocking(SimulatedBroker.move_replica)
+    fail_log_dir = in_thread(SimulatedBroker.fail_log_dir)
+    fill_log_dir = in_thread(SimulatedBroker.fill_log_dir)
+    slow_log_dir = in_thread(SimulatedBroker.slow_log_dir)
+    flaky_log_dir = in_thread(SimulatedBroker.flaky_log_dir)
+    heal_log_dir = in_thread(SimulatedBroker.heal_log_dir)
+    corrupt = in_thread(SimulatedBroker.corrupt)
+    fail_file = in_thread(SimulatedBroker.fail_file)
+    freeze = in_thread(SimulatedBroker.freeze)
+    thaw = in_thread(SimulatedBroker.thaw)
+    wait_until = blocking(SimulatedBroker.wait_until)
+    wait_stopped = blocking(SimulatedBroker.wait_stopped)
+    shut_down = blocking(SimulatedBroker.shut_down)
+    kill = blocking(SimulatedBroker.kill)

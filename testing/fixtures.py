@@ -1,0 +1,236 @@
+"""Start, checks and reports of mockraft's pytest fixtures; imported when the first of them is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
+from mockraft.kafka.processes import KafkaBroker
+from mockraft.pytest_plugin import LIVE, setting
+from mockraft.server.journal import VerificationError, merged
+from mockraft.server.journal import report as journal_report
+from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
+from mockraft.testing.controller import Controller, SyncController, ThreadedController
+from mockraft.testing.lab.trial import STUBS
+from mockraft.testing.quorum import Quorum, SyncQuorum
+from mockraft.testing.tracebacks import end_at_call
+
+RunningDouble = ThreadedController | SyncQuorum
+T = TypeVar("T")
+DoubleT = TypeVar("DoubleT", bound=ThreadedController)
+
+_BROKERS = pytest.StashKey[list[KafkaBroker]]()
+_JUDGED = ("strict", "assert_all_used")
+_ABOUT_A_CALL = (AttributeError, LookupError, TypeError, ValueError)
+_CONTROLLERS = 3
+_BROKER_LOG_LINES = 12
+_NAME_LENGTH_MAX = 200
+
+
+@dataclass
+class Watched:
+    """A double that runs for a fixture; `given` are the options that are not its marker's."""
+
+    double: RunningDouble
+    request: pytest.FixtureRequest
+    given: Mapping[str, object]
+    began_ms: int = 0
+
+    def begin(self, node: pytest.Item) -> None:
+        """Begin a test: it is judged by what happens from now on."""
+        self.double.strict = _Options(node, self.given).flag("strict")
+        self.began_ms = self.double.now_ms
+
+    def concerns(self, item: pytest.Item) -> bool:
+        """Return True if the test uses the double: its own, or the session's that it requested."""
+        # What a test asks for by name as it runs (`request.getfixturevalue`) stands nowhere public.
+        asked_for = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+        names = (*getattr(item, "fixturenames", ()), *asked_for)
+        return self.request.scope == "function" or self.request.fixturename in names
+
+    def complaints(self, item: pytest.Item) -> Iterator[str]:
+        """Yield the reasons to fail a test that passed."""
+        markers, double = _Options(item, self.given), self.double
+        # A schedule of the laboratory may leave stubs unused, its own and the test's.
+        must_be_used = markers.flag("assert_all_used") and not setting(markers.config, "lab")
+        checks = [double.assert_all_stubs_used, double.assert_all_faults_fired] if must_be_used else []
+        if double.strict:
+            checks.append(double.assert_all_expected)
+        for check in checks:
+            try:
+                check()
+            except AssertionError as error:
+                yield str(error)
+
+
+class _Options:
+    """Options of a test's markers, the nearest first, over those of the session and of the command line."""
+
+    def __init__(self, node: pytest.Item, given: Mapping[str, object]) -> None:
+        self.config: pytest.Config = node.config
+        self.given = dict(given)
+        for mark in reversed(list(node.iter_markers("mockraft"))):
+            if mark.args:
+                about = f"@pytest.mark.mockraft takes options by name, as brokers=2, not {mark.args}"
+                pytest.fail(about, pytrace=False)
+            self.given |= mark.kwargs
+
+    def flag(self, name: str) -> bool:
+        """An option that is yes or no."""
+        if name in self.given:
+            return bool(self.given[name])
+        return setting(self.config, name).lower() in ("true", "yes", "on", "1")
+
+    def of_controllers(self, *others: str) -> dict[str, object]:
+        """The options of what is started, without those of the plugin and `others`."""
+        return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
+
+
+def running_controller(
+    request: pytest.FixtureRequest, options: Mapping[str, object], kind: type[DoubleT]
+) -> Iterator[DoubleT]:
+    """A controller for a fixture."""
+    markers = _Options(request.node, options)
+    made = _made(request, Controller, markers.of_controllers("controllers"))
+    with kind(made) as controller, _watched(controller, request, options):
+        yield controller
+
+
+def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]) -> Iterator[SyncQuorum]:
+    """A quorum for a fixture."""
+    markers = _Options(request.node, options)
+    quorum = _made(request, Quorum, {"controllers": _CONTROLLERS, **markers.of_controllers("brokers")})
+    with SyncQuorum(quorum) as running, _watched(running, request, options):
+        yield running
+
+
+def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mapping[str, object]) -> T:
+    lab = setting(request.config, "lab")
+    schedule = {"stubs": Path(lab) / STUBS} if lab else {}
+    try:
+        return kind(**schedule, **options)
+    except (TypeError, ValueError) as error:
+        pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {error}", pytrace=False)
+
+
+@contextmanager
+def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mapping[str, object]) -> Iterator[None]:
+    live = request.config.stash[LIVE]
+    watched = Watched(double, request, given)
+    watched.begin(request.node)
+    live.insert(0, watched) if request.scope == "session" else live.append(watched)
+    try:
+        yield
+    finally:
+        live.remove(watched)
+        if lab := setting(request.config, "lab"):
+            double.write_journal(Path(lab) / f"{_file_name(request.node, request)}.jsonl")
+
+
+def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
+    """Yield a function that starts simulated brokers for a test."""
+    with ExitStack() as started:
+
+        def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> SyncSimulatedBroker:
+            double = of or request.getfixturevalue("mockraft")
+            if isinstance(double, SyncController):
+                return double.start_broker(broker_id, **options)
+            broker = SimulatedBroker.sync(double.bootstrap, double.cluster_id, broker_id, **options)
+            started.enter_context(broker)
+            # The controller may have stopped by then, or have a stub that refuses the shutdown.
+            started.callback(broker.kill)
+            broker.wait_until(BrokerState.RUNNING)
+            return broker
+
+        yield start
+
+
+def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
+    """Yield a function that starts Kafka's own brokers for a test."""
+    folder: Path = request.getfixturevalue("tmp_path")
+    brokers = request.node.stash.setdefault(_BROKERS, [])
+
+    def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> KafkaBroker:
+        double = of or request.getfixturevalue("mockraft")
+        broker = KafkaBroker(broker_id, folder / f"broker-{broker_id}", double.cluster_id, double.bootstrap, **options)
+        try:
+            java()
+            classpath(broker.version)
+        except KafkaUnavailableError as error:
+            reason = f"a real Kafka broker cannot run here: {error}"
+            if setting(request.config, "real_broker") == "fail":
+                pytest.fail(reason, pytrace=False)
+            raise pytest.skip.Exception(reason) from None
+        brokers.append(broker)
+        broker.format()
+        broker.start()
+        broker.wait_until_running()
+        return broker
+
+    try:
+        yield start
+    finally:
+        for broker in brokers:
+            broker.kill()
+
+
+def begin(item: pytest.Item, live: list[Watched]) -> None:
+    """A test begins that may use doubles of the session."""
+    for watched in live:
+        if watched.request.scope != "function" and watched.concerns(item):
+            watched.begin(item)
+
+
+def complaint(item: pytest.Item, live: list[Watched]) -> str:
+    """Return the reasons to fail a test that passed; empty if there are none."""
+    return "\n\n".join(text for watched in live if watched.concerns(item) for text in watched.complaints(item))
+
+
+def shorten(error: BaseException, item: pytest.Item, live: list[Watched]) -> None:
+    """Leave frames of mockraft, and a journal that is shown anyway, out of an error."""
+    if item.config.getoption("fulltrace"):
+        return
+    end_at_call(error)
+    if isinstance(error, VerificationError) and int(setting(item.config, "journal_lines")):
+        shown = [watched.double.double for watched in live if watched.concerns(item)]
+        if any(double is error.double for double in shown):
+            error.args = (error.findings,)
+
+
+def _file_name(node: pytest.Item | pytest.Collector, request: pytest.FixtureRequest) -> str:
+    """Return a name for files about a test's double."""
+    return re.sub(r"[^\w.-]+", "-", f"{node.nodeid}.{request.fixturename}").strip("-")[-_NAME_LENGTH_MAX:]
+
+
+def add_journals(
+    report: pytest.TestReport, item: pytest.Item, live: list[Watched], error: BaseException | None
+) -> None:
+    """Add the journals of a failing test's doubles to its report, and write the files of --mockraft-journal-dir."""
+    lines = int(setting(item.config, "journal_lines"))
+    folder = setting(item.config, "journal_dir")
+    for watched in live:
+        if not watched.concerns(item):
+            continue
+        entries = watched.double.call(lambda double: merged(double.double.journals.values()), watched.double)
+        # What is wrong with a call is in its error; an empty journal adds nothing to it.
+        if lines and (entries or not isinstance(error, _ABOUT_A_CALL)):
+            title = f"mockraft journal ({watched.request.fixturename})"
+            report.sections.append(
+                (title, journal_report(entries, watched.began_ms, lines) or "no requests were received")
+            )
+        if folder:
+            name = _file_name(item, watched.request)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for ending in ("jsonl", "pcapng"):
+                watched.double.write_journal(Path(folder) / f"{name}.{ending}")
+    for broker in item.stash.get(_BROKERS, []):
+        state = "running" if broker.running else f"ended with {broker.exit_code}"
+        log = "\n".join(broker.whole_log.splitlines()[-_BROKER_LOG_LINES:])
+        report.sections.append((f"{broker.name}, {state}", log))

@@ -1,0 +1,158 @@
+"""The simulated brokers that a controller in a test has started: they run by its clock, and many share one log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from mockraft.server.clock import VirtualClock
+from mockraft.wire import messages
+
+if TYPE_CHECKING:
+    from mockraft.brokers.config import BrokerConfig
+    from mockraft.brokers.fleet.shared_log import SharedLog
+    from mockraft.brokers.shell.shell import Shell
+    from mockraft.server.running import RunningController
+    from mockraft.testing.blocking import T
+    from mockraft.testing.broker import SimulatedBroker
+    from mockraft.testing.memory_network import MemoryNetwork
+
+VIRTUAL_STEP_MS: Final = 10
+"""Step of a virtual clock while brokers start and leave."""
+
+BROKER_PATIENCE_S: Final = 30.0
+"""Time that `start_broker` waits for a broker; of many brokers each adds PATIENCE_OF_EACH_S."""
+
+PATIENCE_OF_EACH_S: Final = 0.1
+
+Wait = Literal["registered", "running"] | None
+
+
+class StartedBrokers:
+    """Brokers by id. `running` returns the controller."""
+
+    def __init__(self, running: Callable[[], RunningController]) -> None:
+        self.by_id: dict[int, SimulatedBroker] = {}
+        self._running = running
+        self._network: MemoryNetwork | None = None
+        self._log: SharedLog | None = None
+
+    async def start(
+        self,
+        configs: Sequence[BrokerConfig],
+        others: Iterable[int] = (),
+        before: Callable[[Iterable[SimulatedBroker]], object] = list,
+    ) -> None:
+        """Start brokers together and wait until they run; `others` may start later. `before` is called with them."""
+        from mockraft.brokers.fleet.shared_log import shared_log
+        from mockraft.brokers.lifecycle import BrokerState
+
+        if self._log is None and (log := shared_log(configs, others)) is not None:
+            self._log = log
+            if not _needs_sockets(configs[0]):
+                self._share_time_with(log.shell)
+            log.start()
+        with _collector_paused(self._log is not None):
+            brokers = [self.made(config) for config in configs]
+            before(brokers)
+            for broker in brokers:
+                self._begin(broker)
+            timeout_ms = round((BROKER_PATIENCE_S + PATIENCE_OF_EACH_S * len(brokers)) * 1000)
+            waits = [broker.wait_until(BrokerState.RUNNING, timeout_ms) for broker in brokers]
+            await self._let_time_pass(asyncio.gather(*waits))
+
+    def made(self, config: BrokerConfig) -> SimulatedBroker:
+        """Return a broker with this config, not started, that shares the log if it was started with many."""
+        from mockraft.testing.broker import SimulatedBroker
+
+        shares = self._log is not None and self._log.takes(config)
+        return SimulatedBroker(config, self._log if shares else None)
+
+    async def run(self, config: BrokerConfig, wait: Wait, timeout_s: float = BROKER_PATIENCE_S) -> SimulatedBroker:
+        """Start a broker; return it once it is registered, or runs. RuntimeError if one of this id runs already."""
+        from mockraft.brokers.lifecycle import BrokerState
+
+        before = self.by_id.get(config.broker_id)
+        if before is not None and not before.stopped.is_set():
+            raise RuntimeError(f"broker {config.broker_id} runs already")
+        broker = self.made(config)
+        self._begin(broker)
+        timeout_ms = round(timeout_s * 1000)
+        if wait == "registered":
+            await self._let_time_pass(asyncio.ensure_future(broker.wait_until_registered(timeout_ms)))
+        elif wait == "running":
+            await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING, timeout_ms)))
+        return broker
+
+    def _begin(self, broker: SimulatedBroker) -> None:
+        self.by_id[broker.config.broker_id] = broker
+        if not _needs_sockets(broker.config):
+            self._share_time_with(broker.shell)
+        broker.start()
+        if self._network is not None:
+            self._network.listen(broker)
+
+    async def leave(self) -> None:
+        """Shut all down; many at once are killed, as the controller, which would move every leader, stops, too."""
+        brokers = [*self.by_id.values()]
+        try:
+            if self._log is not None:
+                await asyncio.gather(*(each.kill() for each in brokers))
+                await self._log.close()
+                gc.unfreeze()
+            else:
+                leaving = asyncio.gather(*(each.shut_down(self._patience_ms(each)) for each in brokers))
+                await self._let_time_pass(leaving)
+        finally:
+            self.by_id.clear()
+            self._log = None
+
+    def _patience_ms(self, broker: SimulatedBroker) -> int:
+        """Return the time to wait for a broker's controlled shutdown: 0 for one that is not registered any more."""
+        running = self._running()
+        registered = running.controller.image.cluster.brokers.get(broker.config.broker_id)
+        known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
+        return running.config.session_timeout_ms if known else 0
+
+    def _share_time_with(self, shell: Shell) -> None:
+        """Move a shell by the controller's virtual clock, if it has one, and connect it in memory."""
+        running = self._running()
+        if isinstance(running.clock, VirtualClock):
+            from mockraft.testing.memory_network import MemoryNetwork
+
+            self._network = self._network or MemoryNetwork()
+            self._network.listeners[running.config.voter_host, running.config.voter_port] = running.listener.accept
+            shell.move(running.clock, self._network.links)
+
+    async def _let_time_pass(self, work: asyncio.Future[T]) -> T:
+        """Wait for brokers; a virtual clock moves meanwhile, as nobody else can move it."""
+        clock = self._running().clock
+        try:
+            while isinstance(clock, VirtualClock) and not work.done():
+                clock.advance(VIRTUAL_STEP_MS)
+                await asyncio.sleep(0)
+            return await work
+        finally:
+            work.cancel()  # where the caller does not wait any longer
+
+
+@contextlib.contextmanager
+def _collector_paused(is_worth_it: bool) -> Iterator[None]:
+    """Keep the garbage collector from looking at a million objects, all of which stay, now and until they leave."""
+    pauses = is_worth_it and gc.isenabled()
+    if pauses:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pauses:
+            gc.freeze()
+            gc.enable()
+
+
+def _needs_sockets(config: BrokerConfig) -> bool:
+    """Return True for a broker with TLS, SASL or the messages of a proposal; then it has the machine's time, too."""
+    return config.security is not None or config.messages is not messages

@@ -1,0 +1,87 @@
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from .cli import DEADLINE_S, completed, started
+
+Serve = Callable[..., tuple[subprocess.Popen[str], str]]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts `mockraft serve` with an admin API; gives the process and the API's url."""
+    with ExitStack() as undo:
+
+        def start(*options: str) -> tuple[subprocess.Popen[str], str]:
+            where = ("--port", "0", "--admin-port", "0")
+            ready = r".* admin=(http://127\.0\.0\.1:\d+) .*\n"
+            process, found = undo.enter_context(started("serve", *where, *options, ready=ready))
+            return process, found[1]
+
+        yield start
+
+
+def get(url: str, token: str = "") -> dict[str, object]:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {token}"} if token else {})
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+        tree: dict[str, object] = json.load(answer)
+    return tree
+
+
+def test_the_ready_line_has_the_admin_url(serve: Serve) -> None:
+    _, url = serve("--brokers", "1")
+    assert get(f"{url}/v1/health")["nodes"] == [3000]
+
+
+def test_a_quorum_has_one_admin_api(serve: Serve) -> None:
+    _, url = serve("--controllers", "3")
+    assert get(f"{url}/v1/health")["nodes"] == [3000, 3001, 3002]
+
+
+def test_the_token_comes_out_of_a_file(serve: Serve, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    _, url = serve("--admin-token-file", str(token))
+    assert "requests" in get(f"{url}/v1/requests", "secret")
+
+
+def test_a_virtual_clock_stands_still(serve: Serve) -> None:
+    _, url = serve("--virtual-clock")
+    assert get(f"{url}/v1/clock") == get(f"{url}/v1/clock")
+    assert get(f"{url}/v1/clock")["virtual"] is True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stops_cleanly_on_a_signal_during_a_stream(serve: Serve, number: signal.Signals) -> None:
+    process, url = serve()
+    with urllib.request.urlopen(f"{url}/v1/requests/stream", timeout=DEADLINE_S) as stream:
+        assert stream.readline() == b": mockraft\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+
+
+def test_an_admin_port_that_is_taken_ends_it_with_code_3(serve: Serve) -> None:
+    _, url = serve()
+    port = url.rpartition(":")[2]
+    ended = completed("serve", "--port", "0", "--admin-port", port)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
+
+
+def test_an_admin_api_that_is_off_is_not_even_imported() -> None:
+    looks = (
+        "import sys, mockraft.cli.serve.command, mockraft.cli.serve.admin, mockraft.cli.serve.quorum; "
+        "import mockraft.server.double; "
+        "print([name for name in sys.modules if name.startswith(('fastapi', 'uvicorn', 'mockraft.server.admin'))])"
+    )
+    ended = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert ended.stdout == "[]\n"

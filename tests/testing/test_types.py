@@ -1,0 +1,126 @@
+"""Types and help texts of the test double, as mypy and `help()` see them."""
+
+import dataclasses
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft import Controller, Quorum, SimulatedBroker, SyncController, SyncQuorum, SyncSimulatedBroker
+from mockraft.brokers.config import BrokerConfig
+from mockraft.server.config import ControllerConfig
+from mockraft.server.state.state import State
+from mockraft.server.stubs.faults.every_kind import KINDS
+from mockraft.server.stubs.faults.kinds import REQUIRED
+from mockraft.server.stubs.stub import Stub
+from mockraft.testing.fault_kinds import FaultKinds
+from mockraft.testing.in_thread import LiveStub, ThreadedState
+from mockraft.testing.options import BrokerOptions, ConfigOptions
+
+SNIPPET = """
+from mockraft import Controller, Quorum
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
+    broker = controller.start_broker(1, rack="a")
+    broker.wait_until(broker.state, 10)
+    controller.faults.fence(broker_id=1)
+    controller.faults.latency(latency_ms=3, client_id="a")
+    controller.state.fence(1)
+    controller.stub("Fetch").once().drop()
+    broker_id: int = controller.verify(1, BrokerHeartbeatRequest)[0].request.broker_id
+    is_fenced: bool = controller.wait_for(BrokerHeartbeatRequest, want_fence=True)[0].response.is_fenced
+    anything: str = controller.requests("BrokerHeartbeat")[0].request.broker_id
+    answer: BrokerHeartbeatResponse = controller.ask(BrokerHeartbeatRequest())
+    Controller.sync(sesion_timeout_ms=3)  # error
+    Controller.sync(session_timeout_ms="3")  # error
+    controller.start_broker(1, rak="a")  # error
+    controller.faults.fense()  # error
+    controller.faults.latency(latency_ms="slow")  # error
+    controller.state.fense(1)  # error
+    controller.stub("Fetch").onse()  # error
+    broker.wait_until("running")  # error
+    controller.verify(1, BrokerHeartbeatRequest)[0].request.brokerid  # error
+    controller.wait_for(BrokerHeartbeatRequest)[0].response.isfenced  # error
+    epoch: str = controller.requests(BrokerHeartbeatRequest)[0].request.broker_epoch  # error
+    controller.verify(1, BrokerHeartbeatResponse)  # error
+    controller.ask(BrokerHeartbeatRequest()).isfenced  # error
+    controller.ask("BrokerHeartbeat")  # error
+with Quorum.sync(3, strict=True) as quorum:
+    leader: int = quorum.wait_for_leader()
+    name: str = quorum.resign()  # error
+    quorum.elect("one")  # error
+    url: int = quorum.bootstrap  # error
+"""
+
+
+@pytest.mark.one_python
+def test_mypy_checks_options_faults_and_blocking_methods(tmp_path: Path) -> None:
+    (tmp_path / "snippet.py").write_text(SNIPPET)
+    command = [sys.executable, "-m", "mypy", "--strict", "snippet.py"]
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    errors = {int(line.split(":")[1]) for line in checked.stdout.splitlines() if ": error: " in line}
+    expected = {number for number, line in enumerate(SNIPPET.splitlines(), 1) if line.endswith("# error")}
+    assert errors == expected, checked.stdout + checked.stderr
+
+
+def test_typed_options_are_the_fields_of_the_configs() -> None:
+    of_the_controller = {field.name for field in dataclasses.fields(ControllerConfig)}
+    of_the_test = {"as_version", "profile", "schemas", "state", "twin_of", "twin_at"}
+    assert set(ConfigOptions.__annotations__) - of_the_test == of_the_controller
+    drawn = {"broker_id", "cluster_id", "bootstrap", "incarnation_id", "metadata_directory_id", "listeners"}
+    of_the_broker = {field.name for field in dataclasses.fields(BrokerConfig)} - drawn
+    of_the_files = {"seed", "metadata_log_dir", "format_missing", "log_dir_paths", "host", "port"}
+    assert set(BrokerOptions.__annotations__) == of_the_broker | of_the_files
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
+    _, *parameters, _ = inspect.signature(getattr(FaultKinds, kind)).parameters.values()
+    found = {each.name: each.default for each in parameters}
+    wanted = {
+        each.name: inspect.Parameter.empty if each.default is REQUIRED else each.default
+        for each in KINDS[kind].parameters
+    }
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("blocking", "asynchronous"),
+    [(SyncController, Controller), (SyncQuorum, Quorum), (ThreadedState, State), (LiveStub, Stub)],
+)
+def test_blocking_classes_have_the_members_of_the_asynchronous_ones(blocking: type, asynchronous: type) -> None:
+    missing = (
+        {name for name in dir(asynchronous) if not name.startswith("_")}
+        - set(dir(blocking))
+        - {"sync", "running", "controllers"}
+    )
+    assert missing == set()
+
+
+def test_blocking_methods_keep_signature_and_docstring() -> None:
+    assert inspect.signature(SyncQuorum.elect) == inspect.signature(Quorum.elect)
+    assert SyncSimulatedBroker.kill.__doc__ == SimulatedBroker.kill.__doc__
+
+
+def test_help_and_repr_show_what_runs() -> None:
+    assert re.fullmatch("<SyncQuorum of <Quorum of 3 controllers, not running>>", repr(Quorum.sync(3)))
+    assert re.fullmatch("<SyncController of <Controller 3000, not running>>", repr(Controller.sync()))
+    with Controller.sync(brokers=1) as controller:
+        shown = {
+            controller: r"<SyncController of <Controller 3000, at 127\.0\.0\.1:\d+, 1 brokers>>",
+            controller.brokers[1]: "<SyncSimulatedBroker of <SimulatedBroker 1, RUNNING>>",
+            controller.state: "<ThreadedState of nodes 3000>",
+            controller.faults: "<faults, 1 active>",
+            controller.faults.latency(latency_ms=0, client_id="nobody"): "<SwitchedOn latency-1, fired 0 times>",
+        }
+        for each, pattern in shown.items():
+            assert re.fullmatch(pattern, repr(each)), repr(each)
+            public = {name: getattr(type(each), name, None) for name in dir(type(each)) if not name.startswith("_")}
+            assert [name for name, member in public.items() if not inspect.getdoc(member)] == []
+        assert "Fence a broker" in pydoc.render_doc(controller.state)
+        assert "timeout_s" in pydoc.render_doc(controller.wait_for)
