@@ -151,7 +151,7 @@ def test_a_defect_of_mockraft_keeps_its_frames(run_pytest: Run) -> None:
     result = run_pytest(
         """
         def test_one(mockraft, monkeypatch):
-            monkeypatch.setattr(type(mockraft.testing), "now_ms", property(lambda self: {}["nothing"]))
+            monkeypatch.setattr(type(mockraft.double), "now_ms", property(lambda self: {}["nothing"]))
             mockraft.now_ms
         """
     )
