@@ -4,8 +4,8 @@
 
 Each step of the node is called again and again on its own, in a process for each path of the codec. The kernel's share
 is that of a server in C that sends 20 fixed bytes, and one in Python that does so is the limit of pure Python. What is
-around the node is the rest of what the controller takes for a heartbeat by the short way. `--write` replaces the tables
-of docs/explanation/where-time-goes.md.
+around the node is the rest of what the controller takes. `--write` replaces the table of
+docs/explanation/where-time-goes.md.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ from growth import World
 from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
 from mockraft.server.clock import RealClock
-from mockraft.server.effects import Send
-from mockraft.server.repeats import SENT_TOGETHER
 from mockraft.server.tcp import TcpListener
-from mockraft.wire import codec_path
 from mockraft.wire.connection import parse_request, read_request_body, write_request
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "where-time-goes.md"
@@ -42,7 +39,6 @@ KINDS = (PURE, SPEED)
 SECONDS = 1.0
 TURNS = 5
 BEGIN, END = "<!-- from here on: benchmarks/steps.py --write -->", "<!-- up to here -->"
-TITLES = {"short": "A heartbeat that repeats", "long": "Any other request, here the same heartbeat"}
 
 
 def cost_us(call: Callable[[], object]) -> float:
@@ -60,8 +56,8 @@ def cost_us(call: Callable[[], object]) -> float:
     return max(0.0, least(call) - least(lambda: None))
 
 
-def node_steps() -> dict[str, list[tuple[str, float]]]:
-    """Return the steps of both ways through the node, each with its microseconds."""
+def node_steps() -> list[tuple[str, float]]:
+    """Return the steps of a heartbeat through the node, each with its microseconds."""
     world = World()
     world.add_brokers(CONNECTIONS)
     node, now_ms = world.node, world.now_ms
@@ -79,27 +75,12 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
     response = broker_heartbeat.handle(body, ctx, controller)
     written, version = responses.written(api, request, body, ctx, response)
     node.step(1, data, now_ms)
-    assert node.repeats.answer(1, data, clock.now_us()) == written
-
-    def remember() -> None:
-        node.repeats.remember(api, request, body, ctx, Send(1, written))
 
     now_us = clock.now_us()
-    repeats, compared = node.repeats, node.repeats.begin()
-
-    def together() -> None:
-        found = [repeats.find(1, data, now_ms, compared) for _ in range(SENT_TOGETHER)]
-        assert repeats.respond(found, now_us)[0] == written
-
-    if codec_path.path == "pure":
-        repeated = cost_us(together) / SENT_TOGETHER
-    else:
-        repeated = cost_us(lambda: repeats.answer(1, data, now_us))
     handle = cost_us(lambda: api.handle(body, ctx, controller))
     dispatch = cost_us(lambda: answer(api, body, ctx, controller))
     read = cost_us(lambda: read_request_body(request, api.request, 1 << 16))
-    short = [("find the request, record the contact, make the response and the journal's entry, in a turn", repeated)]
-    long = [
+    steps = [
         ("split frames", cost_us(lambda: connection.reader.receive_data(data))),
         ("read the request header", cost_us(lambda: parse_request(frame, node.messages))),
         ("read the body, within the element budget", read),
@@ -111,20 +92,19 @@ def node_steps() -> dict[str, list[tuple[str, float]]]:
             "journal, counts, and the time taken",
             cost_us(lambda: responses.note(connection, request, ctx, now_ms, written, version, "controller")),
         ),
-        ("remember the request for the short way", cost_us(remember)),
         ("find what is due next, and keep the timer", cost_us(lambda: listener.perform((), now_ms))),
     ]
     whole = cost_us(lambda: node.step(1, data, now_ms))
-    known = sum(each for name, each in long if "timer" not in name)
-    long.insert(-1, ("bursts, limits, stubs, parked requests and effects", whole - known))
-    return {"short": short, "long": long}
+    known = sum(each for name, each in steps if "timer" not in name)
+    steps.insert(-1, ("bursts, limits, stubs, parked requests and effects", whole - known))
+    return steps
 
 
-def steps_of(kind: str) -> dict[str, list[tuple[str, float]]]:
+def steps_of(kind: str) -> list[tuple[str, float]]:
     """Return the steps on one path of the codec, measured in a process of its own."""
     with contenders.codec(kind):
         found = subprocess.run([sys.executable, __file__, "--node"], stdout=subprocess.PIPE, check=True).stdout
-    steps: dict[str, list[tuple[str, float]]] = json.loads(found)
+    steps: list[tuple[str, float]] = json.loads(found)
     return steps
 
 
@@ -159,28 +139,21 @@ def socket_costs() -> dict[str, float]:
                 controller.kill()
 
 
-def tables() -> str:
-    """Return the tables of the page."""
+def table() -> str:
+    """Return the table of the page."""
     costs, steps = socket_costs(), {kind: steps_of(kind) for kind in KINDS}
-    rest = [costs[kind] - costs["C"] - sum(us for _, us in steps[kind]["short"]) for kind in KINDS]
-    around = [
+    rest = [costs[kind] - costs["C"] - sum(us for _, us in steps[kind]) for kind in KINDS]
+    rows = [
         ("kernel: wait for events, receive, send", [costs["C"]] * len(KINDS)),
-        ("around the node: find the connection, call the kernel, caches that are cold", rest),
+        ("around the node: event loop, find the connection, call the kernel, caches that are cold", rest),
+        *((same[0][0], [us for _, us in same]) for same in zip(*steps.values(), strict=True)),
     ]
-    lines = []
-    for name, title in TITLES.items():
-        lines += [f"## {title}", "", f"| step | {' | '.join(f'{kind}, µs' for kind in KINDS)} |", "| --- | --- | --- |"]
-        rows = around + [
-            (same[0][0], [us for _, us in same]) for same in zip(*(steps[kind][name] for kind in KINDS), strict=True)
-        ]
-        lines += [f"| {step} | {' | '.join(f'{max(us, 0):.2f}' for us in found)} |" for step, found in rows]
-        sums = [sum(max(found[number], 0) for _, found in rows) for number in range(len(KINDS))]
-        lines += [f"| **sum** | {' | '.join(f'**{each:.1f}**' for each in sums)} |", ""]
-    wholes = " and ".join(f"{costs[kind]:.1f} µs ({kind})" for kind in KINDS)
+    lines = [f"| step | {' | '.join(f'{kind}, µs' for kind in KINDS)} |", "| --- | --- | --- |"]
+    lines += [f"| {step} | {' | '.join(f'{max(us, 0):.2f}' for us in found)} |" for step, found in rows]
+    lines += [f"| **sum** | {' | '.join(f'**{costs[kind]:.1f}**' for kind in KINDS)} |", ""]
     lines += [
-        f"The controller as a whole, on {CONNECTIONS} connections, takes {wholes} for a heartbeat by the short way. A "
-        f"server of fixed bytes in Python, with one epoll and nothing else, takes {costs['Python']:.1f} µs, one in C "
-        f"{costs['C']:.1f} µs.",
+        f"On {CONNECTIONS} connections. A server of fixed bytes in Python, with one epoll and nothing else, takes "
+        f"{costs['Python']:.1f} µs, one in C {costs['C']:.1f} µs.",
         "",
         f"Measured {datetime.now(tz=UTC):%Y-%m-%d} with Python {platform.python_version()}.",
     ]
@@ -189,13 +162,13 @@ def tables() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help=f"replace the tables of {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"replace the table of {PAGE.name}")
     parser.add_argument("--node", action="store_true", help="print only the steps of the node, as JSON")
     options = parser.parse_args()
     if options.node:
         print(json.dumps(node_steps()))
         return
-    found = tables()
+    found = table()
     if not options.write:
         print(found)
         return

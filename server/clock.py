@@ -8,7 +8,6 @@ from time import monotonic_ns, time_ns
 from typing import Final, Protocol
 
 from mockraft.kafka_api.option_types import check_option
-from mockraft.wire import codec_path
 
 
 class Timer(Protocol):
@@ -36,10 +35,6 @@ class RealClock:
 
     def __init__(self) -> None:
         self._epoch_ns = time_ns() - monotonic_ns()
-        if codec_path.path == "speed":
-            from mockraft_speed import _repeats
-
-            self.now_us = _repeats.Microseconds(self._epoch_ns)  # type: ignore[method-assign]
 
     def now_ms(self) -> int:
         """Return the current time."""

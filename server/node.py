@@ -28,7 +28,6 @@ from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.quorum_requests import QuorumRequests
-from mockraft.server.repeats import Repeats
 from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages
@@ -79,7 +78,6 @@ class Node:
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
         self._deadlines = Deadlines(self._parked)
-        self.repeats = Repeats(controller, self._connections, apis, self._stubs, self.responses)
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
@@ -277,14 +275,10 @@ class Node:
         if connection.broker_id < 0:
             connection.record_sender(request, body)
         scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None
-        end_offset = self.controller.log.end_offset
         response = answer(api, body, ctx, self.controller) if scripted is None else scripted.begin(now_ms)
         if self._parked:  # KafkaRaftClient completes fetches before QuorumController answers the change
             self._after(now_ms, effects)
-        sent_bytes = self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
-        if sent_bytes and api.repeats is not None and scripted is None and self.controller.log.end_offset == end_offset:
-            self.repeats.remember(api, request, body, ctx, effects[-1])
-        return sent_bytes
+        return self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's SASL exchange judge a frame; return False if the APIs answer it."""

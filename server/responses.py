@@ -56,41 +56,6 @@ class Responses:
         header_version = self._messages.response_header_version(request.api_key, version)
         return write_response(body_bytes, request.correlation_id, header_version), version
 
-    def exchange_at_once(
-        self,
-        api: AnyApi,
-        header: tuple[int, int, int, str | None],
-        frame: bytes,
-        data: bytes,
-        connection_id: int,
-        principal: str,
-        broker_id: int,
-        peer_address: str,
-        received_us: int,
-        took_us: int,
-    ) -> Exchange:
-        """Return an exchange that was answered at once, in the version of the request."""
-        now_ms = received_us // 1_000
-        return Exchange(
-            connection_id,
-            now_ms,
-            now_ms,
-            header,
-            frame,
-            data,
-            header[1],
-            api.served_by,
-            None,
-            self._messages,
-            principal,
-            broker_id,
-            None,
-            False,
-            None,
-            peer_address,
-            took_us,
-        )
-
     def note(
         self,
         connection: Connection,

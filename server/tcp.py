@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.parked import NEVER_MS
@@ -17,18 +16,12 @@ from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node
 from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
-from mockraft.wire import codec_path
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.epoll.server import EpollServer
     from mockraft.server.quorum_connections import QuorumConnections
 
 ACCEPT_ITERATIONS = 4
-HELD_US = 1_000
-"""Longest time that the responses of a turn are held, to be sent together."""
-LONG_US = 1_000
-"""Duration from which a request is long: its connection is then served last."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 
@@ -46,7 +39,7 @@ class TcpListener:
         self.tls = tls
         self._connections: dict[int, TcpConnection] = {}
         self._connections_made = 0
-        self._server: EpollServer | asyncio.Server | None = None
+        self._server: asyncio.Server | None = None
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -55,8 +48,6 @@ class TcpListener:
         self._is_performing = False
         self._turns: deque[TcpConnection] = deque()
         self._deferred_effects: deque[Iterable[Effect]] = deque()
-        self._held_effects: list[Effect] = []
-        self._held_since_us: int | None = None  # of the first of them
         self.faults = node.script.faults
         self._links = ToxicLinks(self, self.faults)
         node.responses.now_us = clock.now_us
@@ -64,33 +55,12 @@ class TcpListener:
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and start ticking."""
         self.loop = asyncio.get_running_loop()
-        self._server = await self._serve(bound)
+        self._server = await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
         self._arm(self.clock.now_ms())
         self._sweep_idle()
         self.faults.attach(self._links)
         self.node.script.stubs.on_release.append(self._answer_released)
         self.loop.call_soon(self.faults.begin, self.clock.now_ms())
-
-    async def _serve(self, bound: socket.socket) -> EpollServer | asyncio.Server:
-        if not hasattr(select, "epoll"):
-            return await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
-        from mockraft.server.epoll.server import EpollServer
-
-        server = EpollServer(self.loop, bound, self.accept)
-        server.start(self._receiver(server))
-        return server
-
-    def _receiver(self, server: EpollServer) -> Callable[[], None]:
-        from mockraft.server.epoll.receiver import PureReceiver
-        from mockraft.server.epoll.transport import EpollTransport
-
-        if codec_path.path == "pure":
-            return PureReceiver(server, self)
-        from mockraft_speed import _repeats
-
-        classes = {cls.__name__: cls for cls in (TcpConnection, EpollTransport, PureReceiver)}
-        sources = self.clock.now_us, self.loop.time
-        return _repeats.Receiver(server.epoll.fileno(), server.transports, self, self.faults, *sources, classes)
 
     async def stop(self) -> None:
         """Stop listening and close every connection; responses in progress are still written."""
@@ -98,13 +68,12 @@ class TcpListener:
         self.faults.detach(self._links)
         if self._answer_released in (callbacks := self.node.script.stubs.on_release):
             callbacks.remove(self._answer_released)
-        if isinstance(self._server, asyncio.AbstractServer):
+        if self._server is not None:
             # asyncio keeps a connection open that it accepts while its server is closed: let it complete first.
             for listening in self._server.sockets:
                 self.loop.remove_reader(listening.fileno())
             for _ in range(ACCEPT_ITERATIONS):
                 await asyncio.sleep(0)
-        if self._server is not None:
             self._server.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -171,61 +140,16 @@ class TcpListener:
             self._quorum_connections = QuorumConnections(client_id, self._answered, config.own_client_security)
         return self._quorum_connections
 
-    def received(self, connection: TcpConnection, data: bytes) -> bytes | None:
-        """Return the response to bytes that go the short way; pass others to the node, and send what it responds."""
-        now_us = self.clock.now_us()
-        if self.has_short_way:
-            response = self.node.repeats.answer(connection.connection_id, data, now_us)
-            if response is not None:  # nothing became due earlier
-                return response
-        self.step(connection, data, now_us)
-        return None
-
-    @property
-    def has_short_way(self) -> bool:
-        """True if requests that repeat may be answered at once now."""
-        return not (self._is_performing or self.faults.depends_on_requests)
-
-    def step(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
-        """Pass bytes that do not go the short way to the node, and carry out its effects."""
-        self.step_in_turn(connection, data, now_us)
-        self.end_turn()
-
-    def step_in_turn(self, connection: TcpConnection, data: bytes, now_us: int) -> None:
-        """Do as `step`, but hold the effects until `end_turn`, or until a step after `HELD_US`.
-
-        A response wakes its client, which costs this process a tenth of a registration. While clients are awake further
-        responses to them cost little, so those of one turn are sent together. A turn serves a connection once; effects
-        on others (a Fetch that waited) are carried out at once, as what is served next may be one of them.
-        """
-        if self._held_since_us is None:
-            self._held_since_us = now_us
-        elif now_us - self._held_since_us >= HELD_US:
-            self.end_turn()
-            self._held_since_us = now_us
-        effects = self.node.step(connection.connection_id, data, now_us // 1_000)
-        if self.clock.now_us() - now_us >= LONG_US:
-            connection.go_last()
-        self._held_effects += effects
-        for effect in effects:
-            if effect.connection_id != connection.connection_id:
-                self.end_turn()
-                break
-
-    def end_turn(self) -> None:
-        """Carry out the held effects."""
-        if self._held_since_us is not None:
-            self.perform((), self.clock.now_ms())
+    def received(self, connection: TcpConnection, data: bytes) -> None:
+        """Pass received bytes to the node, and carry out its effects."""
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.step(connection.connection_id, data, now_ms), now_ms)
 
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Carry out effects in order, then schedule the node's next tick.
 
         Effects that arise meanwhile (a toxic delivers bytes, a write ends a connection) are carried out afterwards.
         """
-        if self._held_since_us is not None:
-            effects = [*self._held_effects, *effects]
-            self._held_effects.clear()
-            self._held_since_us = None
         if self._is_performing:
             self._deferred_effects.append(effects)
             return

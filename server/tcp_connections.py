@@ -66,10 +66,7 @@ class TcpConnection(asyncio.Protocol):
         """Pass received bytes to the node."""
         listener = self._listener
         self.active_at = listener.loop.time()
-        if (response := listener.received(self, data)) is not None:
-            self.transport.write(response)
-            if self.writing_paused:
-                self.check_unread()
+        listener.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the closed socket."""
@@ -90,11 +87,6 @@ class TcpConnection(asyncio.Protocol):
         self.transport.write(data)
         if self.writing_paused:
             self.check_unread()
-
-    def go_last(self) -> None:
-        """Be served after the connections that became ready meanwhile; asyncio's own transports have no order."""
-        if (go_last := getattr(self.transport, "go_last", None)) is not None:
-            go_last()
 
     def check_unread(self) -> None:
         """Close the connection if too many bytes are unread."""
@@ -162,7 +154,7 @@ class TcpConnection(asyncio.Protocol):
 
     @property
     def wants_more(self) -> bool:
-        """Pause or resume reading, by all conditions together."""
+        """True if nothing forbids to read from it."""
         return not (self._held_back or self.writing_paused)
 
     def _read_or_not(self) -> None:
@@ -213,8 +205,8 @@ class TlsConnection(TcpConnection):
             self._secured = True
             now_ms = listener.clock.now_ms()
             listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
-        if received and (response := listener.received(self, received)) is not None:
-            self.send(response)
+        if received:
+            listener.received(self, received)
         if tls.ended:
             self.close()
 

@@ -58,10 +58,7 @@ if TYPE_CHECKING:
 
 
 TABLE_FORMAT = 3
-"""The format of the tables `_FIELDS` in generated modules, and of what `mockraft.server` takes from the accelerator.
-
-An accelerator for another one is not used.
-"""
+"""The format of the tables `_FIELDS` in generated modules; an accelerator for another one is not used."""
 
 _PATHS = ("auto", "pure", "speed")
 

@@ -8,7 +8,7 @@ import sys
 from select import EPOLLIN, epoll
 
 RECEIVED_BYTES = 450
-"""As many as mockraft receives at first (mockraft.server.epoll.receiver)."""
+"""More than any request of the load."""
 
 
 def serve(answer_bytes: int) -> None:

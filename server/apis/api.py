@@ -17,7 +17,6 @@ from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.apis.repeat_rule import RepeatRule
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
 
@@ -32,8 +31,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
     request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have
-    `ControllerConfig.bulk_elements_max` elements. `repeats`: when a response may be sent again. `module` is the one to
-    import if this is `later`.
+    `ControllerConfig.bulk_elements_max` elements. `module` is the one to import if this is `later`.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -44,7 +42,6 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     operation: AclOperation | None = None
     validate: Callable[[RequestT], None] | None = None
     is_bulk: bool = False
-    repeats: RepeatRule | None = None
     module: str = field(default="", init=False, repr=False, compare=False)
 
     if not TYPE_CHECKING:  # a type checker would take any name for an attribute

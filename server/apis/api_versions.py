@@ -9,7 +9,6 @@ answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 from mockraft.kafka_api.api_versions import is_valid
 from mockraft.releases import KRAFT_VERSION
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
-from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -30,14 +29,23 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(API.api_key, own)])
     if not is_valid(request, ctx.api_version):
         return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
-    finalized = tuple((controller.image.features | {KRAFT_VERSION: controller.log.kraft_version}).items())
-    made_of = (controller.features_epoch, controller.release, finalized)
-    kept = controller.offers.get(ctx.api_version)
-    if kept is not None and kept[0] is ctx.apis and kept[1] == made_of:
-        return kept[2]
-    response = _Offer(ctx, controller, finalized)
-    controller.offers[ctx.api_version] = (ctx.apis, made_of, response)
-    return response
+    finalized = controller.image.features | {KRAFT_VERSION: controller.log.kraft_version}
+    # SimpleApiVersionManager takes the features by this option, not by unstable.feature.versions.enable.
+    features = controller.release.feature_ranges(unstable=controller.config.unstable_api_versions_enable)
+    return ApiVersionsResponse(
+        api_keys=_listed(ctx, controller),
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in features.items()
+            if ctx.api_version >= 4 or low > 0
+        ],
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in finalized.items()
+            if level != 0 and name in features
+        ],
+        finalized_features_epoch=controller.features_epoch,
+    )
 
 
 def _listed(ctx: RequestContext, controller: Controller) -> list[ApiVersion]:
@@ -50,54 +58,8 @@ def _listed(ctx: RequestContext, controller: Controller) -> list[ApiVersion]:
     return sorted(listed, key=lambda each: each.api_key)
 
 
-class _Offer(ApiVersionsResponse):
-    """A response that is sent repeatedly, so it is encoded once; handlers' responses are never modified."""
-
-    __slots__ = ("_written",)
-
-    def __init__(self, ctx: RequestContext, controller: Controller, finalized: tuple[tuple[str, int], ...]) -> None:
-        # SimpleApiVersionManager takes the features by this option, not by unstable.feature.versions.enable.
-        features = controller.release.feature_ranges(unstable=controller.config.unstable_api_versions_enable)
-        super().__init__(
-            api_keys=_listed(ctx, controller),
-            supported_features=[
-                SupportedFeatureKey(name=name, min_version=low, max_version=high)
-                for name, (low, high) in features.items()
-                if ctx.api_version >= 4 or low > 0
-            ],
-            finalized_features=[
-                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-                for name, level in finalized
-                if level != 0 and name in features
-            ],
-            finalized_features_epoch=controller.features_epoch,
-        )
-        self._written: dict[int, bytes] = {}
-
-    def write(self, version: int) -> bytes:
-        """Return the encoded body."""
-        written = self._written.get(version)
-        if written is None:
-            written = self._written[version] = super().write(version)
-        return written
-
-
 def _versions(api_key: int, api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api_key, min_version=api.min_version, max_version=api.max_version)
-
-
-def _subject(request: ApiVersionsRequest, controller: Controller) -> tuple[()]:
-    return ()
-
-
-def _state(controller: Controller, subject: tuple[()], offset: int) -> tuple[object, ...]:
-    """Return a state that changes with every record, so with those of features, and with the leadership."""
-    raft, log = controller.raft, controller.log
-    return controller.release, raft.epoch, raft.role, log.end_offset, controller.applied_offset
-
-
-def _unchanged(controller: Controller) -> tuple[object, None]:
-    return _state(controller, (), 0), None
 
 
 API = Api(
@@ -105,5 +67,4 @@ API = Api(
     ApiVersionsResponse,
     handle,
     active_only=False,
-    repeats=RepeatRule(handle, _subject, _state, unchanged=_unchanged),
 )

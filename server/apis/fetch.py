@@ -7,13 +7,11 @@ as Kafka fills them, although version 16 could hold them.
 """
 
 import logging
-from typing import TypeVar
 
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
-from mockraft.server.apis.repeat_rule import RepeatRule
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
@@ -35,23 +33,6 @@ from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 _LOGGER = logging.getLogger(__name__)
 _RECORDS_BYTES_MAX = 8 << 20
 _NODE_ENDPOINTS_VERSION = 17
-_CACHED_RESPONSES_MAX = 4
-
-_FetchResponseT = TypeVar("_FetchResponseT", bound=FetchResponse)
-
-
-class _CachedResponse(FetchResponse):
-    """A response shared by many followers: encoded once per version."""
-
-    __slots__ = ("written",)
-
-    written: dict[int, bytes]
-
-    def write(self, version: int) -> bytes:
-        written = self.written.get(version)
-        if written is None:
-            written = self.written[version] = super().write(version)
-        return written
 
 
 def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -> FetchResponse | Parked[FetchResponse]:
@@ -140,27 +121,6 @@ def _refusal(request: FetchRequest, partition: FetchPartition, controller: Contr
 
 def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> FetchResponse:
     raft = controller.raft
-    if data.error_code or data.diverging_epoch.epoch >= 0 or data.snapshot_id.epoch >= 0:
-        return _built(FetchResponse, data, ctx, controller)
-    # Most followers fetch what another one just did; the same bytes object hashes and compares at once.
-    has_endpoints = ctx.api_version >= _NODE_ENDPOINTS_VERSION
-    leader = (raft.leader_id, raft.epoch, raft.leader_address if has_endpoints else None)
-    key = (data.records, data.high_watermark, controller.log.start_offset, leader)
-    cached = raft.fetch_responses
-    response = cached.get(key)
-    if response is None:
-        if len(cached) == _CACHED_RESPONSES_MAX:
-            del cached[next(iter(cached))]
-        response = _built(_CachedResponse, data, ctx, controller)
-        response.written = {}
-        cached[key] = response
-    return response
-
-
-def _built(
-    kind: type[_FetchResponseT], data: PartitionData, ctx: RequestContext, controller: Controller
-) -> _FetchResponseT:
-    raft = controller.raft
     data.partition_index = PARTITION
     data.log_start_offset = controller.log.start_offset
     data.current_leader = leader_and_epoch(LeaderIdAndEpoch, raft)
@@ -168,39 +128,7 @@ def _built(
         data.records = b""
     topic = FetchableTopicResponse(topic=CLUSTER_METADATA, topic_id=CLUSTER_METADATA_ID, partitions=[data])
     endpoints = node_endpoints(NodeEndpoint, raft, ctx, since_version=_NODE_ENDPOINTS_VERSION)
-    return kind(responses=[topic], node_endpoints=endpoints)
-
-
-def _subject(request: FetchRequest, controller: Controller) -> tuple[ReplicaKey, int] | None:
-    """Return the replica and where its read began; None for an error, a voter, or one that has to go back."""
-    partition, leading, log = _metadata_partition(request), controller.raft.leading, controller.log
-    if partition is None or leading is None:
-        return None
-    replica = ReplicaKey(_replica_id(request), partition.replica_directory_id)
-    offset = partition.fetch_offset
-    if (
-        leading.is_voter(replica)  # it moves the high watermark
-        or _refusal(request, partition, controller, replica)
-        or log.check(offset, partition.last_fetched_epoch) is not None
-    ):
-        return None
-    return replica, log.base_offset_of(offset)
-
-
-def _state(controller: Controller, subject: object, offset: int) -> tuple[object, ...]:
-    """Return a state that changes with the leadership, and with the log, which only grows during one."""
-    raft, log = controller.raft, controller.log
-    return raft.leading, raft.high_watermark, log.start_offset, log.end_offset, log.voters, raft.leader_address
-
-
-def _record(controller: Controller, subject: tuple[ReplicaKey, int], offset: int, now_ms: int) -> None:
-    replica, base_offset = subject
-    if replica.id >= 0:
-        controller.raft.fetched(replica, base_offset, now_ms)
-
-
-def _unchanged(controller: Controller) -> tuple[object, None]:
-    return _state(controller, None, 0), None
+    return FetchResponse(responses=[topic], node_endpoints=endpoints)
 
 
 API = Api(
@@ -209,5 +137,4 @@ API = Api(
     handle,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
-    repeats=RepeatRule(handle, _subject, _state, _record, unchanged=_unchanged),
 )

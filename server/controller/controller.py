@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.raft.raft import Raft
-    from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
 T = TypeVar("T")
 
@@ -73,8 +72,6 @@ class Controller:
     def __init__(self, config: ControllerConfig, raft: Raft, rng: random.Random, now_ms: int) -> None:
         """Apply committed records; become active if this node already leads."""
         self.config = config
-        self.offers: dict[int, tuple[object, object, ApiVersionsResponse]] = {}
-        """The last ApiVersions response in each version, and its inputs."""
         self.refused_brokers: dict[tuple[int, str], str] = {}
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import json
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange
-from mockraft.server.journal.ring import new_ring
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
@@ -48,7 +47,9 @@ class Journal:
         *,
         show_secrets: bool = False,
     ) -> None:
-        self.ring = new_ring(entries_max, bytes_max)
+        self.entries_max = entries_max
+        self.bytes_max = bytes_max
+        self._ring: deque[tuple[int, Entry]] = deque()
         self.api_name = api_name
         self.node_id = node_id
         self.show_secrets = show_secrets
@@ -60,13 +61,12 @@ class Journal:
         self._last_id = 0
         self._listeners: tuple[Callable[[Entry], None], ...] = ()
         self._listeners_to_failures: tuple[Callable[[Entry], None], ...] = ()
-        self.is_heard = False
-        """True if somebody waits for every exchange."""
         self.clear()
 
     def clear(self) -> None:
         """Forget all entries and counts; ids continue, and listeners stay."""
-        self.ring.clear()
+        self._ring.clear()
+        self.bytes_held = self.dropped = 0
         self.exchanges_by_api: dict[int, int] = {}
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
@@ -74,31 +74,7 @@ class Journal:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The entries that are still held, oldest first."""
-        return self.ring.entries()
-
-    @property
-    def entries_max(self) -> int:
-        """Maximum number of entries; a smaller one takes effect with the next entry."""
-        return self.ring.entries_max
-
-    @entries_max.setter
-    def entries_max(self, entries_max: int) -> None:
-        self.ring.entries_max = entries_max
-
-    @property
-    def bytes_max(self) -> int:
-        """Maximum size of all entries."""
-        return self.ring.bytes_max
-
-    @property
-    def bytes_held(self) -> int:
-        """Approximate size of all entries."""
-        return self.ring.bytes_held
-
-    @property
-    def dropped(self) -> int:
-        """Number of entries that were dropped for the limits."""
-        return self.ring.dropped
+        return tuple([entry for _, entry in self._ring.copy()])
 
     def reset(self) -> None:
         """Clear it, and restore the initial `enabled` and `entries_max`."""
@@ -110,14 +86,12 @@ class Journal:
         """Call `listener`, which must not raise, with all further entries, or without successful exchanges."""
         if every_exchange:
             self._listeners = (*self._listeners, listener)
-            self.is_heard = True
         else:
             self._listeners_to_failures = (*self._listeners_to_failures, listener)
 
     def unsubscribe(self, listener: Callable[[Entry], None]) -> None:
         """Remove a listener; no effect if it is not subscribed."""
         self._listeners = tuple(each for each in self._listeners if each != listener)
-        self.is_heard = bool(self._listeners)
         self._listeners_to_failures = tuple(each for each in self._listeners_to_failures if each != listener)
 
     def add_exchange(self, exchange: Exchange) -> None:
@@ -127,15 +101,6 @@ class Journal:
         if exchange.failure is not None:
             self.failures += 1
             self._notify_failure(exchange)
-
-    def add_records(self, records: list[tuple[Any, ...]], api_keys: list[int]) -> None:
-        """Add exchanges that are made when they are read: see `PureRing`. Nobody hears of them."""
-        counts = self.exchanges_by_api
-        for api_key in api_keys:
-            counts[api_key] = counts.get(api_key, 0) + 1
-        self._last_id = records[-1][-1]
-        if self.enabled:
-            self.ring.extend(records)  # type: ignore[union-attr]
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Add a closed connection; `kind` is the reason without its numbers, to count by."""
@@ -200,18 +165,19 @@ class Journal:
         for entry in self.entries:
             yield json.dumps(entry.to_json(), separators=(",", ":"))
 
-    def identify(self, entry: Entry, number: int) -> None:
-        """Give an entry its id, and what it has of the node."""
-        entry.id = number
-        entry.node_id = self.node_id
-        if self.show_secrets and not isinstance(entry, BrokenTick):
-            entry.show_secrets = True
-
     def _keep(self, entry: Entry) -> None:
         self._last_id = number = next(self.numbers)
-        self.identify(entry, number)
+        entry.id, entry.node_id = number, self.node_id
+        if self.show_secrets and not isinstance(entry, BrokenTick):
+            entry.show_secrets = True
         if self.enabled:
-            self.ring.append(entry, entry.bytes_held + ENTRY_OVERHEAD_BYTES)
+            size = entry.bytes_held + ENTRY_OVERHEAD_BYTES
+            ring = self._ring
+            ring.append((size, entry))
+            self.bytes_held += size
+            while len(ring) > self.entries_max or (self.bytes_held > self.bytes_max and len(ring) > 1):
+                self.bytes_held -= ring.popleft()[0]
+                self.dropped += 1
         for listener in self._listeners:
             listener(entry)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import random
 
     from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
-    from mockraft.wire.messages.fetch_response import FetchResponse
 
 _STEPS_MAX = 16
 _FIRST_BOOTSTRAP_ID = -2
@@ -47,8 +46,6 @@ class Raft(Quorum):
     def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random, now_ms: int) -> None:
         """Start on an opened log; the only voter leads a new epoch at once. OSError, StorageError: write failed."""
         super().__init__(config, log, rng)
-        self.fetch_responses: dict[tuple[object, ...], FetchResponse] = {}
-        """The last Fetch response of the API, reused for the next follower that asks the same."""
         self._outgoing: list[Outgoing] = []
         self._outgoing_count = 0
         self._in_flight: dict[int, tuple[Target, Answered]] = {}

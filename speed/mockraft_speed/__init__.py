@@ -1,9 +1,9 @@
-"""An accelerator for mockraft: the codec, and the controller's short way for requests that repeat, in C.
+"""An accelerator for mockraft: the codec, and loops over captures, in C.
 
 mockraft alone is pure Python. With this package installed, each generated class gets other functions for `read`,
 `read_from` and `write` when its module is imported; the classes, their fields and values stay the same. Nothing is
 generated per message: the C code follows a plan, a list of fields with their kinds and slots, which is made from a
-table in the generated module when a version first occurs. The short way is described in `mockraft.server.repeats`.
+table in the generated module when a version first occurs.
 
 Idea: the C code never words an error. Whatever is not plainly right (a cut field, a null where none is allowed, text
 that is not UTF-8, a number out of range, unknown types, unknown tagged fields on writing) it leaves to the pure
@@ -22,14 +22,13 @@ from typing import Any
 
 # All modules at once: one that cannot be loaded is found when the path is chosen (`mockraft.wire.message`).
 from mockraft_speed import _captures as _captures
-from mockraft_speed import _repeats as _repeats
 from mockraft_speed._codec import Codec, paths
 from mockraft_speed.plans import Planner, Row
 
 __version__ = "0.2.0"
 
 TABLE_FORMAT = 3
-"""The format of the generated modules' tables that this version reads, and of what the server uses."""
+"""The format of the generated modules' tables that this version reads."""
 
 
 def accelerate(structs: tuple[tuple[str, tuple[Row, ...]], ...], namespace: Mapping[str, Any]) -> None:

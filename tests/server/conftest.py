@@ -31,10 +31,10 @@ OFFERED = offered(APIS, Offer(release()))
 
 ON_BOTH_LOOPS = {
     "test_double.py",
-    "test_epoll.py",
     "test_faults_of_chosen_clients.py",
     "test_quorum_connections.py",
     "test_serving.py",
+    "test_sockets.py",
     "test_tcp.py",
     "test_tls.py",
     "test_toxic_links.py",

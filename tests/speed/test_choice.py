@@ -87,7 +87,7 @@ def test_what_cannot_be_had_is_an_error(tmp_path: Path, package: str | None, cod
 
 
 @pytest.mark.accelerated
-@pytest.mark.parametrize("module", ["_captures", "_codec", "_repeats"])
+@pytest.mark.parametrize("module", ["_captures", "_codec"])
 def test_one_module_that_cannot_be_loaded_is_a_reason(tmp_path: Path, module: str) -> None:
     import mockraft_speed
 

@@ -15,16 +15,9 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from mockraft.server.apis.registry import APIS
-from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.controller import Controller
-from mockraft.server.node import Node
-from mockraft.server.raft.raft import Raft
-from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages import broker_heartbeat_request
-from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 from ..budgets import budget
@@ -74,26 +67,6 @@ def test_rounds_allocate_nothing_that_stays() -> None:
         gc.collect()
         blocks.append(sys.getallocatedblocks())
     assert blocks[-1] - blocks[1] < BLOCKS_MAX, blocks
-
-
-def test_repeated_requests_allocate_nothing_that_stays() -> None:
-    config = ControllerConfig(journal_entries_max=100)
-    raft = Raft.open(config, 0, Random(1))
-    node = Node(Controller(config, raft, Random(1), 0), dict(APIS))
-    node.connected(1, "127.0.0.1:1", 0)
-    frame = write_request(ApiVersionsRequest(), 0, 1, "1")
-    node.step(1, frame, 0)
-    request = node.repeats._remembered[frame[5:6]].repeats[frame[12:]]
-    found: list[tuple[int, int]] = []
-    for _ in range(ROUNDS):
-        for _ in range(1000):
-            assert node.repeats.answer(1, frame, 0) is not None
-            if len(found) % 2:
-                assert len(node.journal.exchanges()) <= 100
-        gc.collect()
-        found.append((sys.getallocatedblocks(), sys.getrefcount(request)))
-    assert found[-1][0] - found[1][0] < BLOCKS_MAX, found
-    assert found[-1][1] == found[1][1], found
 
 
 def test_shared_objects_keep_their_reference_counts() -> None:
@@ -189,13 +162,7 @@ def test_address_sanitizer_finds_nothing(tmp_path: Path) -> None:
         "MOCKRAFT_CODEC": "speed",
         "MOCKRAFT_SANITIZED_MUTANTS": str(budget(5_000, 100_000)),
     }
-    tests = (
-        "tests/speed/test_paths_are_equal.py",
-        "tests/speed/test_captures_are_equal.py",
-        "tests/server/test_repeats.py",
-        "tests/server/test_tcp.py",
-        "tests/server/sockets",
-    )
+    tests = ("tests/speed/test_paths_are_equal.py", "tests/speed/test_captures_are_equal.py")
     # Processes that a test starts do without the sanitizer.
     command = [sys.executable, "-m", "pytest", "-q", *tests, "-k", "not older and not both_paths"]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)

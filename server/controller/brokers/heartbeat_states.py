@@ -38,12 +38,12 @@ class HeartbeatState:
 class HeartbeatStates:
     """Heartbeat states of all registered brokers, and the lowest offset among the active ones.
 
-    `shutdown_changes` counts begun and ended controlled shutdowns, `changes` whatever else changes, too.
+    `shutdown_changes` counts begun and ended controlled shutdowns.
     """
 
     def __init__(self) -> None:
         self.brokers: dict[int, HeartbeatState] = {}
-        self.shutdown_changes = self.changes = 0
+        self.shutdown_changes = 0
         self._active_offsets = _OffsetTally()
 
     def register(self, broker_id: int, fenced: bool) -> None:
@@ -54,7 +54,6 @@ class HeartbeatStates:
         state = self.brokers.get(broker_id)
         metadata_offset = _NO_OFFSET
         if state is None:
-            self.changes += 1
             self.brokers[broker_id] = HeartbeatState(fenced=True)
         elif state.fenced != fenced:
             metadata_offset = state.metadata_offset
@@ -65,7 +64,6 @@ class HeartbeatStates:
         state = self.brokers[broker_id]
         if state.metadata_offset == metadata_offset and state.fenced == fenced:
             return
-        self.changes += 1
         if state.is_active:
             self._active_offsets.discard(state.metadata_offset)
         state.fenced = fenced
@@ -81,7 +79,6 @@ class HeartbeatStates:
         state = self.brokers.pop(broker_id, None)
         if state is None:
             return
-        self.changes += 1
         self.shutdown_changes += state.is_shutting_down
         if state.is_active:
             self._active_offsets.discard(state.metadata_offset)
@@ -93,7 +90,6 @@ class HeartbeatStates:
             self._active_offsets.discard(state.metadata_offset)
             state.shutdown_offset = offset
             self.shutdown_changes += 1
-            self.changes += 1
 
     def others_passed_shutdown(self, broker_id: int) -> bool:
         """Return True if every active broker has read the records of this broker's controlled shutdown."""

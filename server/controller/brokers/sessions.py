@@ -21,8 +21,8 @@ class Sessions:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self.removed = self.timed_out = 0
-        """Number of sessions that were removed, and of those among them that timed out."""
+        self.timed_out = 0
+        """Number of sessions that timed out."""
         # Plain tuples: a session is made for every heartbeat.
         self.contacts_ms: dict[tuple[int, int], int] = {}
         self._stalest: list[tuple[int, tuple[int, int]]] = []
@@ -61,7 +61,6 @@ class Sessions:
             heapq.heappop(stalest)
             if contact_ms is not None:
                 del self.contacts_ms[session]
-                self.removed += 1
                 self.timed_out += contact_ms != _LONG_AGO_MS
                 return Session(*session)
         return None
