@@ -3,9 +3,9 @@ import json
 import pytest
 from mockraft.conformance.documents.marked_text import marked
 
-from tests.kafka.client_suites.comparison import PAGE, Kept, as_markdown, read, verdict
-from tests.kafka.client_suites.outcomes import CaseOutcome, of_go_tests, of_pytest
-from tests.kafka.client_suites.suites import SUITES
+from tools.client_suites.comparison import PAGE, Kept, as_markdown, read, verdict
+from tools.client_suites.outcomes import CaseOutcome, of_go_tests, of_pytest
+from tools.client_suites.suites import SUITES
 
 PASSED: Kept = {"outcome": "passed"}
 FAILED: Kept = {"outcome": "failed", "reason": "a_test.go:3: no leader"}
@@ -16,7 +16,7 @@ def _go(action: str, test: str, output: str = "") -> str:
 
 
 def test_the_page_shows_the_kept_results() -> None:
-    """`python -m tests.kafka.client_suites.comparison` writes it anew."""
+    """`python -m tools.client_suites.comparison` writes it anew."""
     assert marked(PAGE.read_text()) == as_markdown(read()) + "\n"
 
 

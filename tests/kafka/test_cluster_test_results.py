@@ -2,13 +2,13 @@ import pytest
 from mockraft.conformance.documents.marked_text import marked
 from mockraft.kafka.cluster_tests import ClusterTestResult
 
-from tests.kafka.cluster_test_results import PAGE, Kept, kept, page, verdict
+from tools.cluster_test_results import PAGE, Kept, kept, page, verdict
 
 FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
 
 
 def test_the_page_shows_the_kept_results() -> None:
-    """`python -m tests.kafka.cluster_test_results` writes it anew."""
+    """`python -m tools.cluster_test_results` writes it anew."""
     assert marked(PAGE.read_text()) == page() + "\n"
 
 

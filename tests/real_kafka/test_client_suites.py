@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.client_suites.comparison import run
+from tools.client_suites.suites import SUITES, Suite
+
 from ..budgets import soak
-from ..kafka.client_suites.comparison import run
-from ..kafka.client_suites.suites import SUITES, Suite
 
 # Several use the same fixed ports.
 pytestmark = [pytest.mark.real_kafka, soak, pytest.mark.xdist_group("client suites"), pytest.mark.timeout(3600)]

@@ -12,8 +12,9 @@ import pytest
 from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
 from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
 
+from tools.cluster_test_results import VERSIONS, kept, read, verdicts
+
 from ..budgets import soak
-from ..kafka.cluster_test_results import VERSIONS, kept, read, verdicts
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.timeout(1800)]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from mockraft.conformance.documents.marked_text import replace_marked
 from mockraft.releases import SUPPORTED
 
-from tests.kafka.cluster_test_results import Results, verdict
 from tests.real_kafka import broker_runs
+from tools.cluster_test_results import Results, verdict
 
 from . import captured, controllers
 

@@ -1,7 +1,7 @@
 """Results of Kafka's own `@ClusterTest` classes on both controllers, kept as JSON and shown on their page.
 
-`python -m tests.kafka.cluster_test_results run CLASS…` runs classes anew (`run` alone: those without results; the
-release is the option `--kafka-version`), and `python -m tests.kafka.cluster_test_results` writes the page from the
+`python -m tools.cluster_test_results run CLASS…` runs classes anew (`run` alone: those without results; the
+release is the option `--kafka-version`), and `python -m tools.cluster_test_results` writes the page from the
 files. Each class is kept as soon as it has ended.
 """
 
@@ -30,7 +30,7 @@ from mockraft.kafka.cluster_tests import (
 VERSIONS = (TEST_CLASSES_VERSION, "4.4.0")
 """Releases that have run: the one that the classes are of, and those on which they run too, see `moved_classes`."""
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 PAGE = _ROOT / "docs" / "evidence" / "kafkas-own-tests-results.md"
 _TIMEOUT_S = 1800
 _BOUND_BY_READING = {

@@ -1,6 +1,6 @@
 """Results of client suites on mockraft and on Kafka's own controller, and the page that shows them.
 
-    python -m tests.kafka.client_suites.comparison run [SUITE…] [--controller mockraft]
+    python -m tools.client_suites.comparison run [SUITE…] [--controller mockraft]
 
 runs suites anew and keeps their results in `docs/evidence/data/client-suites.json`; without `run` it writes the page
 `docs/evidence/client-suites.md` from these.
@@ -25,7 +25,7 @@ from .clusters import ClientCluster
 from .outcomes import CaseOutcome
 from .suites import SUITES, Suite, suite
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[2]
 RESULTS = _ROOT / "docs" / "evidence" / "data" / "client-suites.json"
 PAGE = _ROOT / "docs" / "evidence" / "client-suites.md"
 TRIES = 3
