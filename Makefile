@@ -20,6 +20,9 @@ PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint c
 ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,speed,dist,types,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
 ARGS ?=
 
+# Tests that read the sources and run nothing else.
+TIDY := tests/test_tidy.py tests/test_wording.py tests/test_import_circles.py
+
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
 PACKAGES_units := curl jq openssl tshark
 PACKAGES_py311 := cc:gcc $(PACKAGES_units)
@@ -75,13 +78,33 @@ test: .venv/ready  ## all tests: lint, types, generated code, units on each Pyth
 soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, each PySpark, artefacts built twice (three hours)
 	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,speed,dist,spark40,spark41,spark42,spark43
 
-check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
-	@.venv/bin/ruff check .
-	@.venv/bin/ruff format --check .
+check: .venv/ready  ## lint, format, types, import directions, generated code, rules of the project: before each commit
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(CHECKS)
+
+CHECKS := check-types check-tidy check-lint check-format check-imports check-generated
+.PHONY: $(CHECKS) format
+
+check-types:
 	@.venv/bin/python tests/documentation/blocks.py
 	@.venv/bin/mypy
+
+check-tidy:
+	@.venv/bin/python -m pytest -q -p no:schemathesis $(TIDY)
+
+check-lint:
+	@.venv/bin/ruff check .
+
+check-format:
+	@.venv/bin/ruff format --check .
+
+check-imports:
 	@.venv/bin/lint-imports
+
+check-generated:
 	@.venv/bin/python -m mockraft.codegen --check
+
+format: .venv/ready  ## format the code and sort its imports
+	@.venv/bin/ruff check --quiet --select I --fix . && .venv/bin/ruff format .
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)

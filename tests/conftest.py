@@ -25,6 +25,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 
 from .budgets import SOAKS
 from .documentation.blocks import write_blocks
+from .needed_tools import needs_tools_nobody_asked_for
 from .scheduling import scheduler
 from .spark.class_archive import use_class_archive
 
@@ -46,11 +47,15 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what only `make soak` runs to it."""
-    if not SOAKS:
-        left = [item for item in items if item.get_closest_marker("soak")]
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
-        config.hook.pytest_deselected(items=left)
+    """Leave what only `make soak` runs to it, and tests whose tools nobody asked for to those who do."""
+    left = [
+        item
+        for item in items
+        if (not SOAKS and item.get_closest_marker("soak")) or needs_tools_nobody_asked_for(config, item)
+    ]
+    kept = set(items).difference(left)
+    items[:] = [item for item in items if item in kept]
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:
