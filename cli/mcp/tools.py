@@ -64,28 +64,28 @@ class Tools:
 
     def requests(
         self,
-        since: int = 0,
+        after_id: int = 0,
         limit: int = 50,
         api: str | None = None,
         broker_id: int | None = None,
         bodies: bool = False,
     ) -> Tree:
-        """Requests that the controller received, oldest first, with the answers. `next` is the next call's `since`.
+        """Requests that the controller received, oldest first, with the answers. `next` is the next call's `after_id`.
 
         With `bodies` each has its request and response as JSON.
         """
         return self._get(
             "/v1/requests",
-            since=since,
+            afterId=after_id,
             limit=min(limit, LISTED_MAX),
             api=api,
             brokerId=broker_id,
             summary=str(not bodies).lower(),
         )
 
-    def records(self, since: int = 0, limit: int = 50) -> Tree:
-        """Records of the metadata log from offset `since`, with type and fields."""
-        return self._get("/v1/records", **{"from": since}, limit=min(limit, LISTED_MAX))
+    def records(self, offset: int = 0, limit: int = 50) -> Tree:
+        """Records of the metadata log from an offset, with type and fields."""
+        return self._get("/v1/records", **{"from": offset}, limit=min(limit, LISTED_MAX))
 
     def stubs(self) -> Tree:
         """The stubs, and how often each matched and answered."""

@@ -34,7 +34,9 @@ class FieldError(BaseModel):
     pointer: str | None = Field(
         default=None, description="JSON pointer into the body that was sent.", examples=["#/match/api"]
     )
-    parameter: str | None = Field(default=None, description="Name of the query or path parameter.", examples=["since"])
+    parameter: str | None = Field(
+        default=None, description="Name of the query or path parameter.", examples=["afterId"]
+    )
 
 
 class Problem(BaseModel):

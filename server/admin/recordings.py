@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute
+from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.problems import ProblemError, field_named, known
 from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
+from mockraft.server.admin.request_models import Mark
 from mockraft.server.admin.stub_schema import NewStub
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, merged
@@ -53,11 +54,10 @@ class RecordingStart(Choice):
     listen: str = Field(default=LISTEN, description="Address and port for brokers; port 0 takes any free one.")
 
 
-class JournalChoice(Choice):
+class JournalChoice(Choice, Mark):
     """Selection of answered requests."""
 
     match: stub_schema.Match | None = Field(default=None, description="Conditions on the requests; default: any.")
-    since: Int64 = Field(default=0, ge=0, description="Only requests with a greater id.")
 
 
 class Recording(Model):
@@ -139,7 +139,7 @@ async def record_journal(body: JournalChoice, recorder: TheRecorder, double: The
     """Return stubs of this controller's answers."""
     with field_named("match"):
         match = Match.from_json(body.match.root if body.match else {})
-    entries = merged(double.journals.values(), body.since)
+    entries = merged(double.journals.values(), body.mark)
     answered = [entry for entry in entries if isinstance(entry, Exchange) and match(entry)]
     with field_named():
         found = await recorder.stubs_of(answered[-ENTRIES_MAX:], body.choice())

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockraft.server.admin.json_bodies import Model
+from mockraft.server.admin.json_bodies import Int64, Model
 from pydantic import Field
+
+
+class Mark(Model):
+    """A position in the journal: later requests are selected."""
+
+    after_id: Int64 = Field(default=0, ge=0, description="Only requests with a greater id.")
+    since: Int64 = Field(
+        default=0, ge=0, description="The former name of `afterId`.", json_schema_extra={"deprecated": True}
+    )
+
+    @property
+    def mark(self) -> int:
+        """The id after which requests are selected."""
+        return self.after_id or self.since
 
 
 class ReceivedRequest(Model):
@@ -40,7 +54,7 @@ class Requests(Model):
     """Requests, oldest first; with `summary=false` each has its bodies."""
 
     requests: list[ReceivedRequest]
-    next: int = Field(description="The `since` for the requests after these.")
+    next: int = Field(description="The `afterId` for the requests after these.")
     dropped: int = Field(description="Number of dropped entries since the start, because the journal is bounded.")
 
 

@@ -9,6 +9,7 @@ import io
 import operator
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -44,13 +45,26 @@ Test = Callable[[Exchange], bool]
 _by_id = operator.attrgetter("id")
 
 
+MaxAge = Annotated[
+    int | None,
+    Query(
+        alias="maxAgeMs",
+        description="Only those of the last so many milliseconds, by the controller's clock.",
+        ge=0,
+        le=(1 << 63) - 1,
+    ),
+]
+
+
 async def _wanted(
+    double: TheDouble,
     api: Annotated[
         list[str] | None, Query(description="Names of APIs; an empty one is ignored.", examples=[["BrokerHeartbeat"]])
     ] = None,
     client_id: Annotated[str | None, Query(alias="clientId", description="The client id.")] = None,
     broker_id: Annotated[Int32 | None, Query(alias="brokerId", description="Who asked.")] = None,
     connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
+    max_age_ms: MaxAge = None,
 ) -> Test | None:
     """Return the match of the query; None for everything."""
     tests: list[Test] = []
@@ -62,28 +76,62 @@ async def _wanted(
         tests.append(lambda exchange: exchange.broker_id == broker_id)
     if connection is not None:
         tests.append(lambda exchange: exchange.connection_id == connection)
+    if max_age_ms is not None:
+        oldest_ms = double.now_ms - max_age_ms
+        tests.append(lambda exchange: exchange.received_ms >= oldest_ms)
     return (lambda exchange: all(test(exchange) for test in tests)) if tests else None
 
 
-Wanted = Annotated[Test | None, Depends(_wanted)]
-Since = Annotated[Int64 | None, Query(description="Only requests with a greater id.", ge=0)]
+async def _after(
+    after_id: Annotated[
+        Int64 | None, Query(alias="afterId", description="Only requests with a greater id.", ge=0)
+    ] = None,
+    since: Annotated[Int64 | None, Query(description="The former name of `afterId`.", ge=0, deprecated=True)] = None,
+) -> int | None:
+    return since if after_id is None else after_id
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The exchanges that a query selects: of one node or of all (None), after an id, and that pass a test."""
+
+    double: Double
+    node: int | None
+    test: Test | None
+    after_id: int | None
+
+    def held(self) -> list[Exchange]:
+        """Return those that are held now, oldest first."""
+        return held(self.double, self.test, self.after_id or 0, self.node)
+
+
+async def _selection(
+    double: TheDouble,
+    node: OneNode,
+    test: Annotated[Test | None, Depends(_wanted)],
+    after_id: Annotated[int | None, Depends(_after)],
+) -> Selection:
+    return Selection(double, node, test, after_id)
+
+
+Selected = Annotated[Selection, Depends(_selection)]
 Limit = Annotated[
-    int, Query(description="Maximum number: the newest, or with `since` the oldest after it.", ge=1, le=LIMIT_MAX)
+    int, Query(description="Maximum number: the newest, or with `afterId` the oldest after it.", ge=1, le=LIMIT_MAX)
 ]
 Search = Annotated[str, Query(description="Only requests whose JSON, bodies included, contains this text.")]
 RequestId = Annotated[int, Path(alias="requestId", description="Id of the request.", ge=1)]
 
 
-def held(double: Double, test: Test | None = None, since: int | None = None, node: int | None = None) -> list[Exchange]:
+def held(double: Double, test: Test | None = None, after_id: int = 0, node: int | None = None) -> list[Exchange]:
     """Return the exchanges that are held, of one node or of all, oldest first."""
-    found = [journal.find(test, since or 0) for journal in _journals(double, node)]
+    found = [journal.find(test, after_id) for journal in _journals(double, node)]
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
 
 
-async def matching(double: Double, match: Test, since: int) -> list[Exchange]:
+async def matching(double: Double, match: Test, after_id: int) -> list[Exchange]:
     """Return the exchanges that are held now and match, oldest first; in between the controller runs."""
     found = []
-    for number, exchange in enumerate(held(double, since=since), 1):
+    for number, exchange in enumerate(held(double, after_id=after_id), 1):
         if number % MATCH_TURN == 0:
             await asyncio.sleep(0)
         if match(exchange):
@@ -114,22 +162,19 @@ async def _searched(exchanges: Iterable[Exchange], text: str) -> list[Exchange]:
 @router.get("/v1/requests", response_model=Requests)
 async def list_requests(
     request: Request,
-    double: TheDouble,
-    node: OneNode,
-    wanted: Wanted,
-    since: Since = None,
+    selection: Selected,
     limit: Limit = 100,
     q: Search = "",
     summary: Annotated[bool, Query(description="Omit the decoded bodies, which cost time.")] = True,
 ) -> Response:
-    """List answered requests, oldest first. To poll cheaply, send `since` or the ETag."""
-    exchanges = held(double, wanted, since, node)
+    """List answered requests, oldest first. To poll cheaply, send `afterId` or the ETag."""
+    exchanges = selection.held()
     if q:
         exchanges = await _searched(exchanges, q)
-    exchanges = exchanges[-limit:] if since is None else exchanges[:limit]
-    last = exchanges[-1].id if exchanges else since or 0
+    exchanges = exchanges[-limit:] if selection.after_id is None else exchanges[:limit]
+    last = exchanges[-1].id if exchanges else selection.after_id or 0
     first = exchanges[0].id if exchanges else 0
-    lost = dropped(double)
+    lost = dropped(selection.double)
     tag = f"{RUN}-{first}-{last}-{len(exchanges)}-{lost}"
     if not exchanges or (answer := tagged(request, tag, b"")).status_code == 304:
         return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
@@ -151,41 +196,38 @@ async def forget_requests(double: TheDouble) -> None:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def stream_requests(
-    double: TheDouble, stopping: Stopping, node: OneNode, wanted: Wanted, since: Since = None
-) -> StreamingResponse:
+async def stream_requests(selection: Selected, stopping: Stopping, max_age_ms: MaxAge = None) -> StreamingResponse:
     """Stream new requests as server-sent events: at most ten `requests` events a second.
 
-    The data is `{"requests": [summaries], "dropped": n}`, the id the `since` to continue from. Starts after `since`;
-    by default with the next request.
+    The data is `{"requests": [summaries], "dropped": n}`, the id the `afterId` to continue from. Starts after
+    `afterId`, or with the first request that is not older than `maxAgeMs`; by default with the next request.
     """
-    if since is None:
-        since = _mark(double)
-    return StreamingResponse(_events(double, stopping, wanted, since, node), media_type="text/event-stream")
+    if selection.after_id is None and max_age_ms is None:
+        selection = replace(selection, after_id=_mark(selection.double))
+    return StreamingResponse(_events(selection, stopping), media_type="text/event-stream")
 
 
 def _mark(double: Double) -> int:
     return max((journal.mark() for journal in double.journals.values()), default=0)
 
 
-async def _events(
-    double: Double, stopping: asyncio.Event, wanted: Test | None, since: int, node: int | None
-) -> AsyncIterator[str]:
+async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterator[str]:
+    double = selection.double
     loop = asyncio.get_running_loop()
     quiet_since = loop.time()
     yield ": mockraft\n\n"
     while not stopping.is_set():
-        exchanges = held(double, wanted, since, node)
-        seen = _mark(double)
+        exchanges = selection.held()
+        last = seen = _mark(double)
         while batch := exchanges[:STREAM_EVENT_REQUESTS_MAX]:
             del exchanges[:STREAM_EVENT_REQUESTS_MAX]
-            since = batch[-1].id
+            last = batch[-1].id
             data = compact({"requests": [each.summary() for each in batch], "dropped": dropped(double)})
-            yield f"id: {since}\nevent: requests\ndata: {data}\n\n"
+            yield f"id: {last}\nevent: requests\ndata: {data}\n\n"
             quiet_since = loop.time()
             await asyncio.sleep(0)
         # What is not wanted is looked at once.
-        since = max(since, seen)
+        selection = replace(selection, after_id=max(last, seen))
         if loop.time() - quiet_since > STREAM_PING_S:
             quiet_since = loop.time()
             yield ": still here\n\n"
@@ -200,9 +242,11 @@ async def list_closed_connections(
     connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
     limit: Annotated[int, Query(description="Maximum number: the newest.", ge=1, le=LIMIT_MAX)] = 100,
     q: Annotated[str, Query(description="Only connections whose JSON contains this text.")] = "",
+    max_age_ms: MaxAge = None,
 ) -> Response:
     """List closed connections with the reason, failed logins among them, oldest first."""
-    held = (each for journal in _journals(double, node) for each in journal.closed())
+    oldest_ms = 0 if max_age_ms is None else double.now_ms - max_age_ms
+    held = (each for journal in _journals(double, node) for each in journal.closed() if each.closed_ms >= oldest_ms)
     found: list[Tree] = []
     for count, closed in enumerate(sorted(held, key=_by_id, reverse=True)):
         if len(found) == limit:
@@ -220,7 +264,7 @@ async def list_closed_connections(
 @router.get("/v1/requests/{requestId}", response_model=ReceivedRequest)
 async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     """Return one request with its bodies."""
-    for exchange in held(double, since=request_id - 1)[:1]:
+    for exchange in held(double, after_id=request_id - 1)[:1]:
         if exchange.id == request_id:
             return json_text(exchange.to_json())
     raise ProblemError(

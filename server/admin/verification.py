@@ -12,7 +12,7 @@ from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
-from mockraft.server.admin.request_models import ReceivedRequest
+from mockraft.server.admin.request_models import Mark, ReceivedRequest
 from mockraft.server.admin.requests import held, matching
 from mockraft.server.double import Double
 from mockraft.server.journal import Entry, Exchange, VerificationError, merged, verify, when
@@ -24,11 +24,10 @@ router = APIRouter(route_class=StrictRoute, tags=["requests"])
 WITHIN_MS_MAX = 600_000
 
 
-class Wanted(Model):
+class Wanted(Mark):
     """A match and a mark."""
 
     match: stub_schema.Match | None = Field(default=None, description="Conditions on the requests; default: any.")
-    since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
 
     def read(self) -> Match:
         """Return the match. Raise ProblemError."""
@@ -101,13 +100,13 @@ class NearMisses(Model):
 @router.post("/v1/requests/count")
 async def count_requests(body: Wanted, double: TheDouble) -> Count:
     """Count the matching requests."""
-    return Count(count=len(await matching(double, body.read(), body.since)))
+    return Count(count=len(await matching(double, body.read(), body.mark)))
 
 
 @router.post("/v1/requests/find", response_model=Found)
 async def find_requests(body: Find, double: TheDouble) -> Response:
     """Find the matching requests."""
-    found = await matching(double, body.read(), body.since)
+    found = await matching(double, body.read(), body.mark)
     return await _found(None, found[-body.limit :], summary=body.summary)
 
 
@@ -119,12 +118,12 @@ async def verify_requests(body: Verify, double: TheDouble, stopping: Stopping) -
     match = body.read()
     enough = next((n for n in (body.at_least, body.count) if n is not None), 1)
     if body.within_ms and enough:
-        await _wait(double, match, enough, body.since, body.within_ms, stopping)
+        await _wait(double, match, enough, body.mark, body.within_ms, stopping)
 
     def near(others: Sequence[Exchange]) -> list[str]:
         return [miss.describe() for miss in double.script.stubs.near_misses(match, others)]
 
-    entries = merged(double.journals.values(), body.since)
+    entries = merged(double.journals.values(), body.mark)
     verifying = partial(verify, entries, match, body.count, at_least=body.at_least, at_most=body.at_most, near=near)
     with field_named():
         # Entries do not change, so a thread can read them while the controller answers.
@@ -153,7 +152,7 @@ async def list_near_misses(
     request: Request, request_id: Annotated[int, Path(alias="requestId", ge=1)], double: TheDouble
 ) -> Response:
     """Return the nearest stubs of one request."""
-    for exchange in held(double, since=request_id - 1)[:1]:
+    for exchange in held(double, after_id=request_id - 1)[:1]:
         if exchange.id == request_id:
             misses = double.script.stubs.near_misses(exchange)
             return json_response(request, {"nearMisses": [miss.to_json() for miss in misses]})
@@ -168,10 +167,10 @@ def _verified(verifying: Callable[[], list[Exchange]], entries: list[Entry], mat
         return Verification(verified=False, count=count, report=str(error))
 
 
-async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int, stopping: asyncio.Event) -> None:
+async def _wait(double: Double, match: Match, n: int, after_id: int, within_ms: int, stopping: asyncio.Event) -> None:
     """Wait until enough requests match, the time is over or the server stops."""
     mark = max((journal.mark() for journal in double.journals.values()), default=0)
-    n -= len(await matching(double, match, since))
+    n -= len(await matching(double, match, after_id))
     if n <= 0:
         return
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -180,7 +179,7 @@ async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int
         if not enough.done():
             enough.set_result(None)
 
-    stop = when(double.journals.values(), match, n, then, max(since, mark))
+    stop = when(double.journals.values(), match, n, then, max(after_id, mark))
     stopped = asyncio.ensure_future(stopping.wait())
     try:
         await asyncio.wait((enough, stopped), timeout=within_ms / 1000, return_when=asyncio.FIRST_COMPLETED)

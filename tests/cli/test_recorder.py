@@ -86,7 +86,7 @@ async def test_journal_stubs_repeat_the_controllers_answers(http: httpx.AsyncCli
     assert [each["match"]["api"] for each in made["stubs"]] == ["DescribeCluster"]
     assert await cluster_id(controller.bootstrap, "another") == "the-double"
     assert (await http.get(f"/v1/stubs/{made['stubs'][0]['id']}")).json()["calls"] == 1
-    nothing = await http.post("/v1/recordings/journal", json={"since": 1_000_000})
+    nothing = await http.post("/v1/recordings/journal", json={"afterId": 1_000_000})
     assert nothing.json() == {"stubs": [], "leftOut": [], "loaded": False}
 
 

@@ -461,13 +461,17 @@ type FieldError struct {
 
 // Find A search with its limits.
 type Find struct {
+	// AfterID Only requests with a greater id. Default: 0.
+	AfterID *int64 `json:"afterId,omitempty"`
+
 	// Limit Maximum number: the newest. Default: 100.
 	Limit *int64 `json:"limit,omitempty"`
 
 	// Match Conditions on the requests; default: any.
 	Match *Match `json:"match"`
 
-	// Since Only requests with a greater id. Default: 0.
+	// Since The former name of `afterId`. Default: 0.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	Since *int64 `json:"since,omitempty"`
 
 	// Summary Omit the decoded bodies. Default: true.
@@ -536,6 +540,9 @@ type HealthStatus string
 
 // JournalChoice Selection of answered requests.
 type JournalChoice struct {
+	// AfterID Only requests with a greater id. Default: 0.
+	AfterID *int64 `json:"afterId,omitempty"`
+
 	// AnyClient Match requests of every client id. Default: false.
 	AnyClient *bool `json:"anyClient,omitempty"`
 
@@ -557,7 +564,8 @@ type JournalChoice struct {
 	// RepeatsAsScenarios Make a scenario of different answers to the same request; if false, keep the last one. Default: true.
 	RepeatsAsScenarios *bool `json:"repeatsAsScenarios,omitempty"`
 
-	// Since Only requests with a greater id. Default: 0.
+	// Since The former name of `afterId`. Default: 0.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	Since *int64 `json:"since,omitempty"`
 }
 
@@ -1003,7 +1011,7 @@ type Requests struct {
 	// Dropped Number of dropped entries since the start, because the journal is bounded.
 	Dropped int64 `json:"dropped"`
 
-	// Next The `since` for the requests after these.
+	// Next The `afterId` for the requests after these.
 	Next     int64             `json:"next"`
 	Requests []ReceivedRequest `json:"requests"`
 }
@@ -1206,6 +1214,8 @@ type Verification struct {
 
 // Verify The expected number of requests; at least one by default.
 type Verify struct {
+	// AfterID Only requests with a greater id. Default: 0.
+	AfterID *int64 `json:"afterId,omitempty"`
 	AtLeast *int64 `json:"atLeast"`
 	AtMost  *int64 `json:"atMost"`
 	Count   *int64 `json:"count"`
@@ -1213,7 +1223,8 @@ type Verify struct {
 	// Match Conditions on the requests; default: any.
 	Match *Match `json:"match"`
 
-	// Since Only requests with a greater id. Default: 0.
+	// Since The former name of `afterId`. Default: 0.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	Since *int64 `json:"since,omitempty"`
 
 	// WithinMs Maximum time to wait, in real time, until there are enough. Default: 0.
@@ -1222,10 +1233,14 @@ type Verify struct {
 
 // Wanted A match and a mark.
 type Wanted struct {
+	// AfterID Only requests with a greater id. Default: 0.
+	AfterID *int64 `json:"afterId,omitempty"`
+
 	// Match Conditions on the requests; default: any.
 	Match *Match `json:"match"`
 
-	// Since Only requests with a greater id. Default: 0.
+	// Since The former name of `afterId`. Default: 0.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	Since *int64 `json:"since,omitempty"`
 }
 
@@ -1250,10 +1265,7 @@ type ListRecordsParams struct {
 
 // ListRequestsParams defines parameters for ListRequests.
 type ListRequestsParams struct {
-	// Since Only requests with a greater id.
-	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
-
-	// Limit Maximum number: the newest, or with `since` the oldest after it.
+	// Limit Maximum number: the newest, or with `afterId` the oldest after it.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// Q Only requests whose JSON, bodies included, contains this text.
@@ -1276,6 +1288,15 @@ type ListRequestsParams struct {
 
 	// Connection Number of the connection.
 	Connection *int32 `form:"connection,omitempty" json:"connection,omitempty"`
+
+	// MaxAgeMs Only those of the last so many milliseconds, by the controller's clock.
+	MaxAgeMs *int64 `form:"maxAgeMs,omitempty" json:"maxAgeMs,omitempty"`
+
+	// AfterID Only requests with a greater id.
+	AfterID *int64 `form:"afterId,omitempty" json:"afterId,omitempty"`
+
+	// Since The former name of `afterId`.
+	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
 }
 
 // ExportRequestsAsJSONLinesParams defines parameters for ExportRequestsAsJSONLines.
@@ -1301,14 +1322,17 @@ type ListClosedConnectionsParams struct {
 	// Q Only connections whose JSON contains this text.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
+	// MaxAgeMs Only those of the last so many milliseconds, by the controller's clock.
+	MaxAgeMs *int64 `form:"maxAgeMs,omitempty" json:"maxAgeMs,omitempty"`
+
 	// Node A node of the quorum; default: all nodes.
 	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
 }
 
 // StreamRequestsParams defines parameters for StreamRequests.
 type StreamRequestsParams struct {
-	// Since Only requests with a greater id.
-	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
+	// MaxAgeMs Only those of the last so many milliseconds, by the controller's clock.
+	MaxAgeMs *int64 `form:"maxAgeMs,omitempty" json:"maxAgeMs,omitempty"`
 
 	// Node A node of the quorum; default: all nodes.
 	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
@@ -1324,6 +1348,12 @@ type StreamRequestsParams struct {
 
 	// Connection Number of the connection.
 	Connection *int32 `form:"connection,omitempty" json:"connection,omitempty"`
+
+	// AfterID Only requests with a greater id.
+	AfterID *int64 `form:"afterId,omitempty" json:"afterId,omitempty"`
+
+	// Since The former name of `afterId`.
+	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
 }
 
 // ListUnmatchedRequestsParams defines parameters for ListUnmatchedRequests.
@@ -4223,22 +4253,6 @@ func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Re
 	if params != nil {
 		queryValues := queryURL.Query()
 
-		if params.Since != nil {
-
-			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "since", runtime.ParamLocationQuery, *params.Since); err != nil {
-				return nil, err
-			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
-				return nil, err
-			} else {
-				for k, v := range parsed {
-					for _, v2 := range v {
-						queryValues.Add(k, v2)
-					}
-				}
-			}
-
-		}
-
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "limit", runtime.ParamLocationQuery, *params.Limit); err != nil {
@@ -4350,6 +4364,54 @@ func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Re
 		if params.Connection != nil {
 
 			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "connection", runtime.ParamLocationQuery, *params.Connection); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.MaxAgeMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "maxAgeMs", runtime.ParamLocationQuery, *params.MaxAgeMs); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.AfterID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "afterId", runtime.ParamLocationQuery, *params.AfterID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "since", runtime.ParamLocationQuery, *params.Since); err != nil {
 				return nil, err
 			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
 				return nil, err
@@ -4542,6 +4604,22 @@ func NewListClosedConnectionsRequest(server string, params *ListClosedConnection
 
 		}
 
+		if params.MaxAgeMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "maxAgeMs", runtime.ParamLocationQuery, *params.MaxAgeMs); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
 		if params.Node != nil {
 
 			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "node", runtime.ParamLocationQuery, *params.Node); err != nil {
@@ -4671,9 +4749,9 @@ func NewStreamRequestsRequest(server string, params *StreamRequestsParams) (*htt
 	if params != nil {
 		queryValues := queryURL.Query()
 
-		if params.Since != nil {
+		if params.MaxAgeMs != nil {
 
-			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "since", runtime.ParamLocationQuery, *params.Since); err != nil {
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "maxAgeMs", runtime.ParamLocationQuery, *params.MaxAgeMs); err != nil {
 				return nil, err
 			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
 				return nil, err
@@ -4750,6 +4828,38 @@ func NewStreamRequestsRequest(server string, params *StreamRequestsParams) (*htt
 		if params.Connection != nil {
 
 			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "connection", runtime.ParamLocationQuery, *params.Connection); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.AfterID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "afterId", runtime.ParamLocationQuery, *params.AfterID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "since", runtime.ParamLocationQuery, *params.Since); err != nil {
 				return nil, err
 			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
 				return nil, err

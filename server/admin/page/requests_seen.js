@@ -58,7 +58,7 @@ class RequestsSeen {
   async start() {
     await get(`v1/requests?limit=${LINES_MAX}`).then(({ requests }) => this.take(requests)).catch(() => {});
     follow(
-      () => `v1/requests/stream?since=${this.lastId}`,
+      () => `v1/requests/stream?afterId=${this.lastId}`,
       (event, data) => event === "requests" && this.take(data.requests),
       (isOpen) => { this.isOpen = isOpen; this.notify(); },
     );

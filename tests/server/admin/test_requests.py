@@ -12,9 +12,11 @@ import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.admin import requests, verification
 from mockraft.server.admin.app import create_app
-from mockraft.server.admin.requests import stream_requests
-from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, verify
+from mockraft.server.admin.requests import Selection, stream_requests
+from mockraft.server.clock import VirtualClock
+from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, Journal, verify
 from mockraft.server.stubs.match import Match
+from mockraft.wire import client
 
 from ...waiting import until
 
@@ -50,13 +52,41 @@ async def test_requests_are_found_by_api_client_and_connection(http: httpx.Async
     assert {each["clientId"] for each in await listed(http, connection=1)} == {"one"}
 
 
-async def test_since_returns_only_later_exchanges(http: httpx.AsyncClient, ask: Ask) -> None:
+@pytest.mark.parametrize("name", ["afterId", "since"])
+async def test_id_selects_later_requests_in_queries_and_bodies(http: httpx.AsyncClient, ask: Ask, name: str) -> None:
     await ask()
     then = (await http.get("/v1/requests")).json()["next"]
     await ask("later")
-    assert {each["clientId"] for each in await listed(http, since=then)} == {"later"}
-    assert [each["api"] for each in await listed(http, since=then, limit=1)] == ["ApiVersions"]
+    assert {each["clientId"] for each in await listed(http, **{name: then})} == {"later"}
+    assert (await http.post("/v1/requests/count", json={name: then})).json() == {"count": 2}
+    assert [each["api"] for each in await listed(http, **{name: then}, limit=1)] == ["ApiVersions"]
     assert [each["api"] for each in await listed(http, limit=1)] == ["DescribeCluster"]
+
+
+def _has_closed(journal: Journal, number: int) -> bool:
+    return len(list(journal.closed())) == number
+
+
+async def test_age_selects_requests_connections_and_the_start_of_a_stream(
+    asking: Callable[..., httpx.AsyncClient],
+) -> None:
+    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller.double) as http:
+        (journal,) = controller.double.journals.values()
+        for number, name in enumerate(["old", "new"], 1):
+            controller.advance(10_000)
+            await (await client.connect(controller.host, controller.port, client_id=name)).close()
+            await until(partial(_has_closed, journal, number))
+        assert [each["clientId"] for each in await listed(http, maxAgeMs=9_999)] == ["new"]
+        assert [each["clientId"] for each in await listed(http, maxAgeMs=10_000)] == ["old", "new"]
+        closed = await http.get("/v1/requests/closed", params={"maxAgeMs": 9_999})
+        assert [each["connection"] for each in closed.json()["closed"]] == [2]
+
+        stopping = asyncio.Event()
+        recent = Selection(controller.double, None, lambda exchange: exchange.client_id == "new", None)
+        pieces = aiter((await stream_requests(recent, stopping, max_age_ms=9_999)).body_iterator)
+        await anext(pieces)
+        assert '"clientId":"new"' in str(await anext(pieces))
+        stopping.set()
 
 
 async def test_current_etag_of_this_run_returns_not_modified(
@@ -135,7 +165,7 @@ async def test_the_journal_is_given_as_json_lines_and_as_a_capture_and_forgotten
 
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
     stopping = asyncio.Event()
-    stream = await stream_requests(controller.double, stopping, None, None, None)
+    stream = await stream_requests(Selection(controller.double, None, None, None), stopping)
     pieces = aiter(stream.body_iterator)
     assert await anext(pieces) == ": mockraft\n\n"
     await ask()
@@ -169,7 +199,7 @@ async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask
         return False
 
     stopping = asyncio.Event()
-    stream = await stream_requests(controller.double, stopping, None, wanted, None)
+    stream = await stream_requests(Selection(controller.double, None, wanted, None), stopping)
     pieces = aiter(stream.body_iterator)
     await anext(pieces)
     reading = asyncio.ensure_future(anext(pieces))

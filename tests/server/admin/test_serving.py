@@ -63,7 +63,7 @@ async def test_unread_stream_ends_with_its_server(
     with socket.socket() as deaf:
         deaf.setblocking(False)
         await loop.sock_connect(deaf, ("127.0.0.1", server.port))
-        await loop.sock_sendall(deaf, b"GET /v1/requests/stream?since=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await loop.sock_sendall(deaf, b"GET /v1/requests/stream?afterId=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await loop.sock_recv(deaf, 100)
         await server.stop()
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
