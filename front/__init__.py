@@ -12,9 +12,9 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.brokers import BrokerState
+    from mockraft.kafka_api.journal import Exchange, Journal, VerificationError
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
-    from mockraft.server.journal import Exchange, Journal, VerificationError
     from mockraft.server.stubs.errors import StubError
     from mockraft.server.stubs.faults.chaos import chaos
     from mockraft.server.stubs.match import Match
@@ -55,7 +55,7 @@ _NAMES = {
     "testing.verification": ("WaitTimeoutError",),
     "server.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
-    "server.journal": ("Exchange", "Journal", "VerificationError"),
+    "kafka_api.journal": ("Exchange", "Journal", "VerificationError"),
     "server.stubs.errors": ("StubError",),
     "server.stubs.faults.chaos": ("chaos",),
     "server.stubs.match": ("Match",),

@@ -9,10 +9,10 @@ from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from mockraft.kafka_api.api import ANONYMOUS
+from mockraft.kafka_api.journal import ClosedConnection
 from mockraft.kafka_api.parked import NEVER_MS, Parked
+from mockraft.kafka_api.senders import first_sender, sender, sender_by_client_id
 from mockraft.server.apis.api import AnyApi, RequestContext, Result
-from mockraft.server.journal import ClosedConnection
-from mockraft.server.stubs.senders import first_sender, sender, sender_by_client_id
 from mockraft.wire.connection import FrameReader, Request
 
 if TYPE_CHECKING:

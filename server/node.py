@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.journal import BrokenTick, Journal
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.apis.offered import body_without_api
@@ -26,7 +27,6 @@ from mockraft.server.connection_state import Connection, Deadlines, ParkedReques
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
-from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.quorum_requests import QuorumRequests
 from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.journal import Exchange, Journal, without_secrets
 from mockraft.server.apis.api import AnyApi, RequestContext, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.effects import Effect, Send
-from mockraft.server.journal import Exchange, Journal, without_secrets
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request, write_response
 

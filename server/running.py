@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.kafka_api.journal import Journal
 from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.apis.offered import offered
@@ -18,7 +19,6 @@ from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer
-from mockraft.server.journal import Journal
 from mockraft.server.listening import bind
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft

@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.kafka_api.journal import Journal
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.journal import Journal
 from mockraft.server.listening import bind
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host

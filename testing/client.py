@@ -10,7 +10,7 @@ from mockraft.wire.client import connect
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.kafka_api.journal.exchange import ResponseT as A
     from mockraft.wire.message import RequestMessage
 
 

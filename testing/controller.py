@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from mockraft.kafka_api.directory_ids import draw_cluster_id
+from mockraft.kafka_api.journal import Journal
 from mockraft.kafka_api.option_types import check_option
 from mockraft.releases import DEFAULT, release
 from mockraft.server.clock import Clock, VirtualClock
@@ -18,7 +19,6 @@ from mockraft.server.controller.log.state_file import read_state
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
-from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
 from mockraft.server.stubs.stub import Stub
 from mockraft.testing.blocking import InLoopThread, T, blocking, constant, reads

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from mockraft.kafka_api.journal import Exchange, VerificationError, merged, write_pcapng
+from mockraft.kafka_api.journal.verification import described
 from mockraft.kafka_api.private_files import opener, write_private
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, VerificationError, merged, write_pcapng
-from mockraft.server.journal.verification import described
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.near_misses import NearMiss
@@ -35,8 +35,8 @@ from mockraft.testing.verification import (
 )
 
 if TYPE_CHECKING:
-    from mockraft.server.journal.exchange import RequestT as Q
-    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.kafka_api.journal.exchange import RequestT as Q
+    from mockraft.kafka_api.journal.exchange import ResponseT as A
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage

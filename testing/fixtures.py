@@ -13,9 +13,9 @@ import pytest
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka.processes import KafkaBroker
+from mockraft.kafka_api.journal import VerificationError, merged
+from mockraft.kafka_api.journal import report as journal_report
 from mockraft.pytest_plugin import LIVE, setting
-from mockraft.server.journal import VerificationError, merged
-from mockraft.server.journal import report as journal_report
 from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
 from mockraft.testing.controller import Controller, SyncController, ThreadedController
 from mockraft.testing.lab.trial import STUBS

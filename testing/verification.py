@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from mockraft.kafka_api.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.kafka_api.journal.lines import began_ms
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
-from mockraft.server.journal.lines import began_ms
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.journal.exchange import RequestT as Q
-    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.kafka_api.journal.exchange import RequestT as Q
+    from mockraft.kafka_api.journal.exchange import ResponseT as A
     from mockraft.wire.message import RequestClass
 
 _SHOWN_MAX = 10

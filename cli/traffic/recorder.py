@@ -8,8 +8,8 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mockraft.kafka_api.journal import Exchange as Entry
 from mockraft.server.admin.recorder import LeftOut, RecordedStubs, RecordingView, StubChoice
-from mockraft.server.journal import Exchange as Entry
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
 from mockraft.spark_replay.recorded_stubs import stubs_of

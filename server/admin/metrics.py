@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
+from mockraft.kafka_api.journal import Journal
 from mockraft.server.admin.metric_families import counter, counters, gauge, gauges, latencies
 from mockraft.server.admin.request_counts import RequestCounts
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.double import Double
-from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
 from mockraft.server.views import BrokerView
 from mockraft.wire import codec_path

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mockraft.server.journal import Exchange
+from mockraft.kafka_api.journal import Exchange
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from mockraft.kafka_api.journal import Exchange, merged
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
@@ -14,7 +15,6 @@ from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingVie
 from mockraft.server.admin.request_models import Mark
 from mockraft.server.admin.stub_schema import NewStub
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, merged
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub
 from pydantic import Field, StrictBool

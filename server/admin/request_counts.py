@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Any
 
-from mockraft.server.journal import Entry, Exchange, Journal
+from mockraft.kafka_api.journal import Entry, Exchange, Journal
 from mockraft.wire import api_keys, error_codes
 
 BUCKETS_US = (

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from mockraft.kafka_api.journal import Exchange, Journal, merged, write_pcapng
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Int32, Int64, StrictRoute, compact, in_turns, json_list, json_text, tagged
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import ClosedConnections, ReceivedRequest, Requests
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, Journal, merged, write_pcapng
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from mockraft.kafka_api.journal import Entry, Exchange, VerificationError, merged, verify, when
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
@@ -15,7 +16,6 @@ from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.admin.request_models import Mark, ReceivedRequest
 from mockraft.server.admin.requests import held, matching
 from mockraft.server.double import Double
-from mockraft.server.journal import Entry, Exchange, VerificationError, merged, verify, when
 from mockraft.server.stubs.match import Match
 from pydantic import Field
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.kafka_api.senders import sender, sender_by_client_id
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
-from mockraft.server.stubs.senders import sender, sender_by_client_id
 from mockraft.wire import api_keys, messages
 from mockraft.wire.message import Message
 from mockraft.wire.names import camel, snake
@@ -21,7 +21,7 @@ from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.secret_fields import is_secret_path
 
 if TYPE_CHECKING:
-    from mockraft.server.journal import Exchange
+    from mockraft.kafka_api.journal import Exchange
     from mockraft.wire.json_form import Json, Tree
 
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}

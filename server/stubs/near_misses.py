@@ -13,7 +13,7 @@ from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import masked
 
 if TYPE_CHECKING:
-    from mockraft.server.journal import Exchange
+    from mockraft.kafka_api.journal import Exchange
     from mockraft.server.stubs.stub import Stub
     from mockraft.wire.json_form import Json, Tree
 

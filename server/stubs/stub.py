@@ -35,7 +35,7 @@ from mockraft.server.stubs.side_effects import Answers, Values
 from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithProbability, trigger_from_json
 
 if TYPE_CHECKING:
-    from mockraft.server.journal import Exchange
+    from mockraft.kafka_api.journal import Exchange
     from mockraft.wire.json_form import Json, Tree
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from mockraft.server.stubs.scenarios import STARTED
 from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
-    from mockraft.server.journal import Exchange
+    from mockraft.kafka_api.journal import Exchange
     from mockraft.server.stubs.match import Match, RequestTest, StubRequest
     from mockraft.server.stubs.near_misses import NearMiss
     from mockraft.server.stubs.stub import Stub

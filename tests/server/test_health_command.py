@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.kafka.security import ListenerSecurity
-from mockraft.server.journal import ClosedConnection
+from mockraft.kafka_api.journal import ClosedConnection
 
 from ..cli.cli import invoke
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.journal import BrokenTick
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.connection_state import DEADLINES_KEPT
 from mockraft.server.controller.result import ApiError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
-from mockraft.server.journal import BrokenTick
 from mockraft.server.node import BURST_REQUESTS_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest

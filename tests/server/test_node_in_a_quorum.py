@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.journal import BrokenTick
 from mockraft.server.apis import describe_quorum, envelope
 from mockraft.server.apis.api import Api
 from mockraft.server.effects import SendToNode
-from mockraft.server.journal import BrokenTick
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import error_codes
 from mockraft.wire.connection import write_request

@@ -23,7 +23,7 @@ from mockraft import (
     WaitTimeoutError,
     stub,
 )
-from mockraft.server.journal.exchange import Exchange
+from mockraft.kafka_api.journal.exchange import Exchange
 from mockraft.server.stubs.errors import StubError
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.client import DisconnectedError

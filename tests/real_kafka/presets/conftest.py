@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.kafka.processes import KafkaBroker, wait_until
-from mockraft.server.journal import Exchange, merged
+from mockraft.kafka_api.journal import Exchange, merged
 from mockraft.server.views import BrokerView
 from mockraft.wire import api_keys
 from mockraft.wire.messages.metadata_request import MetadataRequest

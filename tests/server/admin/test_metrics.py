@@ -2,9 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 from mockraft import Controller, stub
+from mockraft.kafka_api.journal import Exchange, Journal
 from mockraft.server.admin.metrics import Metrics
 from mockraft.server.admin.request_counts import BUCKETS_US, KINDS_MAX, RequestCounts
-from mockraft.server.journal import Exchange, Journal
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse

@@ -31,11 +31,11 @@ from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import ShutdownWanted, Stopped
 from mockraft.brokers.node import BrokerNode
 from mockraft.kafka_api import effects as accepted
+from mockraft.kafka_api.journal import Journal
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import SendToNode
-from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft

@@ -20,9 +20,9 @@ from mockraft.brokers.config import draw_config
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.partition import Assignment
+from mockraft.kafka_api.journal.exchange import Exchange
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.image import Image, Partition
-from mockraft.server.journal.exchange import Exchange
 from mockraft.wire import api_keys, metadata_log_frame, record_batch, uuids
 from mockraft.wire.connection import parse_request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

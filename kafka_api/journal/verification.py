@@ -6,9 +6,9 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from mockraft.server.journal.exchange import Exchange
-from mockraft.server.journal.journal import Entry, Matching
-from mockraft.server.journal.lines import began_ms, lines, report
+from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.journal import Entry, Matching
+from mockraft.kafka_api.journal.lines import began_ms, lines, report
 
 FOUND_SHOWN_MAX = 10
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from mockraft.server.journal.exchange import Exchange
-from mockraft.server.journal.journal import Entry, Journal, Matching
+from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.journal import Entry, Journal, Matching
 
 Then = Callable[[list[Exchange], Exception | None], None]
 """Called with the exchanges that matched, or with the exception that the match raised."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mockraft.server.journal.endings import BrokenTick, ClosedConnection
-from mockraft.server.journal.exchange import Exchange
-from mockraft.server.journal.journal import Entry
+from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
+from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names, with_constructor

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from mockraft.server.journal.endings import ClosedConnection
-from mockraft.server.journal.exchange import Exchange
-from mockraft.server.journal.journal import Entry
+from mockraft.kafka_api.journal.endings import ClosedConnection
+from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire.pcapng import Flow, PcapngWriter
 
 _LOOPBACK = "127.0.0.1"

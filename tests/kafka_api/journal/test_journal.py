@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from mockraft.server.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
+from mockraft.kafka_api.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
 
 from .conftest import heartbeat
 

@@ -2,7 +2,7 @@ import itertools
 from typing import Any
 
 import pytest
-from mockraft.server.journal import Exchange, Journal
+from mockraft.kafka_api.journal import Exchange, Journal
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse

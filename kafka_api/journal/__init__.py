@@ -17,13 +17,13 @@ loop and must not raise.
 have matched; `lines` and `report` are the text form; `write_pcapng` is the journal as a capture.
 """
 
-from mockraft.server.journal.capture_file import write_pcapng
-from mockraft.server.journal.endings import BrokenTick, ClosedConnection
-from mockraft.server.journal.exchange import Exchange, first_error, without_secrets
-from mockraft.server.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching
-from mockraft.server.journal.lines import line, report
-from mockraft.server.journal.verification import VerificationError, verify
-from mockraft.server.journal.waiting import merged, when
+from mockraft.kafka_api.journal.capture_file import write_pcapng
+from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
+from mockraft.kafka_api.journal.exchange import Exchange, first_error, without_secrets
+from mockraft.kafka_api.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching
+from mockraft.kafka_api.journal.lines import line, report
+from mockraft.kafka_api.journal.verification import VerificationError, verify
+from mockraft.kafka_api.journal.waiting import merged, when
 
 __all__ = [
     "ENTRY_OVERHEAD_BYTES",

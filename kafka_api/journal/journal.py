@@ -13,8 +13,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from mockraft.server.journal.endings import BrokenTick, ClosedConnection
-from mockraft.server.journal.exchange import Exchange
+from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
+from mockraft.kafka_api.journal.exchange import Exchange
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree

@@ -1,6 +1,6 @@
 from typing import Any
 
-from mockraft.server.journal import Exchange, first_error
+from mockraft.kafka_api.journal import Exchange, first_error
 from mockraft.wire.connection import write_response
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server.journal import ClosedConnection, Entry, Exchange, Journal, write_pcapng
+from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, Journal, write_pcapng
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.frames import read_frames

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from mockraft import WaitTimeoutError
-from mockraft.server.journal import ClosedConnection, Exchange, Journal, VerificationError, merged, verify, when
+from mockraft.kafka_api.journal import ClosedConnection, Exchange, Journal, VerificationError, merged, verify, when
 
 from .conftest import heartbeat
 

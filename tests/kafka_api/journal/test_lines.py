@@ -1,4 +1,4 @@
-from mockraft.server.journal import BrokenTick, ClosedConnection, Entry, Exchange, Journal, line, report
+from mockraft.kafka_api.journal import BrokenTick, ClosedConnection, Entry, Exchange, Journal, line, report
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import FetchResponse
