@@ -26,9 +26,9 @@ import contenders
 import load
 from contenders import PURE, SESSION_TIMEOUT_MS, SPEED, address, brokers_up, heartbeat
 from growth import World
+from mockraft.kafka_api.clock import RealClock
 from mockraft.server.apis import broker_heartbeat
 from mockraft.server.apis.api import answer
-from mockraft.server.clock import RealClock
 from mockraft.server.tcp import TcpListener
 from mockraft.wire.connection import parse_request, read_request_body, write_request
 

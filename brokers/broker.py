@@ -24,10 +24,10 @@ from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.node import BrokerNode
-from mockraft.brokers.shell.clock import Clock
 from mockraft.brokers.shell.outage import Outage
-from mockraft.brokers.shell.shell import MACHINE_CLOCK, Shell
+from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
 from mockraft.brokers.shell.socket_links import SocketLinks
+from mockraft.kafka_api.clock import Clock
 from mockraft.wire.connection import endpoint_of
 
 
@@ -44,7 +44,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         shared: SharedReplication | None = None,
         *,
         outage: Outage | None = None,
-        clock: Clock = MACHINE_CLOCK,
+        clock: Clock = REAL_CLOCK,
     ) -> None:
         self.node = BrokerNode(config, shared)
         links = functools.partial(SocketLinks, security=config.security, messages=config.messages, outage=outage)

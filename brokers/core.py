@@ -12,7 +12,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.effects import ClientEvent, StateChanged, Stopped
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.kernel import Kernel
-from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Send
+from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, LifecycleRequest
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import Endpoint, FatalError, Observer
@@ -63,7 +63,7 @@ class Core:
         self.end: End | None = None
         self.refusals: Counter[str] = Counter()
         self.components: list[Component] = []
-        self.send: Callable[[Send], None]
+        self.send: Callable[[LifecycleRequest], None]
 
     def controller(self) -> Endpoint | None:
         """The leader's endpoint for heartbeats, from the voter set as in Kafka's RaftControllerNodeProvider.

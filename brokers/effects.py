@@ -9,15 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from mockraft.brokers.lifecycle import BrokerState, End
-from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading
-from mockraft.kafka_api.effects import Send as SendBytes
+from mockraft.kafka_api.effects import ConnectionEffect
 from mockraft.wire.message import Message
 
 Versions: TypeAlias = Mapping[int, tuple[int, int]]
 """The (min, max) versions that a server offers, by API key; empty without a handshake."""
-
-
-ClientEffect: TypeAlias = SendBytes | Close | PauseReading | ResumeReading | AwaitSent
 
 
 class Link(NamedTuple):
@@ -47,7 +43,7 @@ class Connect(NamedTuple):
     link: Link
 
 
-class Send(NamedTuple):
+class SendRequest(NamedTuple):
     """Send a request over an open connection; the event is Answered or Failed. Version None: the newest of both."""
 
     request_id: int
@@ -83,10 +79,10 @@ class Stopped(NamedTuple):
 class ToClient(NamedTuple):
     """An effect on an accepted connection."""
 
-    effect: ClientEffect
+    effect: ConnectionEffect
 
 
-Effect: TypeAlias = Connect | Send | Disconnect | BreakOff | StateChanged | Stopped | ToClient
+Effect: TypeAlias = Connect | SendRequest | Disconnect | BreakOff | StateChanged | Stopped | ToClient
 
 
 # Events.

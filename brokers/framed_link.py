@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, SendRequest
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import (
     API_VERSIONS_MAX,
@@ -58,7 +58,7 @@ class FramedLink:
         self._pending.append(_Pending(request.api_key, version, None))
         return write_request(request, version, next(self._correlation_ids), self.link.client_id)
 
-    def write(self, send: Send) -> bytes:
+    def write(self, send: SendRequest) -> bytes:
         """Return the bytes of a request. Raises UnsupportedVersionError."""
         version = version_for(send.request, self._versions) if send.version is None else send.version
         self._pending.append(_Pending(send.request.api_key, version, send.request_id))

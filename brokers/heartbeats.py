@@ -9,7 +9,7 @@ from mockraft.brokers import lifecycle
 from mockraft.brokers.config import registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
-from mockraft.brokers.lifecycle import Send
+from mockraft.brokers.lifecycle import LifecycleRequest
 from mockraft.brokers.log_dirs.cordoning import CORDONING_FROM
 from mockraft.kafka_api.directory_ids import in_java_order
 from mockraft.wire import error_codes
@@ -40,13 +40,13 @@ class Heartbeats:
         self._core = core
         self._sent_ms = 0.0
         self._is_frozen = False
-        self._held_back: Send | None = None
+        self._held_back: LifecycleRequest | None = None
 
-    def send(self, what: Send) -> None:
+    def send(self, what: LifecycleRequest) -> None:
         """Send a registration or a heartbeat for the broker's current state."""
         if self._is_frozen:
             self._held_back = what
-        elif what is Send.REGISTRATION:
+        elif what is LifecycleRequest.REGISTRATION:
             self.channel.send(self._registration, self._registered, self._not_answered)
         else:
             self._sent_ms = self._core.kernel.now_ms

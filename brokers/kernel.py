@@ -23,7 +23,7 @@ from mockraft.brokers.effects import (
     Link,
     NotOpened,
     Opened,
-    Send,
+    SendRequest,
     Versions,
 )
 from mockraft.brokers.timers import Timers
@@ -229,7 +229,7 @@ class Kernel:
         if request.timeout_ms is not None:
             late = functools.partial(self._late, request, message.api_key)
             self.after(request.request_id, request.timeout_ms, late)
-        self.emit(Send(request.request_id, request.link, message, request.version))
+        self.emit(SendRequest(request.request_id, request.link, message, request.version))
 
     def _late(self, request: _Request, api_key: int) -> None:
         """Give up a request, and its connection, as Kafka's NetworkClient does."""

@@ -32,7 +32,7 @@ class BrokerState(IntEnum):
 _NOT_RUNNING, _STARTING, _RECOVERY, _RUNNING, _LEAVING, _SHUTTING_DOWN = BrokerState
 
 
-class Send(Enum):
+class LifecycleRequest(Enum):
     """The request to send now."""
 
     REGISTRATION = "BrokerRegistration"
@@ -153,7 +153,7 @@ Event: TypeAlias = (
 class Orders(NamedTuple):
     """The actions after a step: send, set the single timer, stop. None means no change."""
 
-    send: Send | None = None
+    send: LifecycleRequest | None = None
     wait_ms: int | None = None
     stop: End | None = None
 
@@ -191,7 +191,7 @@ class Lifecycle(NamedTuple):
         return self.state is _LEAVING
 
 
-_NOTHING, _REGISTER, _BEAT = Orders(), Orders(Send.REGISTRATION), Orders(Send.HEARTBEAT)
+_NOTHING, _REGISTER, _BEAT = Orders(), Orders(LifecycleRequest.REGISTRATION), Orders(LifecycleRequest.HEARTBEAT)
 
 Step: TypeAlias = tuple[Lifecycle, Orders]
 

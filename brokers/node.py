@@ -17,7 +17,6 @@ from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.effects import (
     ClientConnected,
-    ClientEffect,
     ClientEvent,
     ClientGone,
     ClientRead,
@@ -40,6 +39,7 @@ from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.storage import Storage, logs_of
+from mockraft.kafka_api.effects import ConnectionEffect
 
 
 class BrokerNode(Core):
@@ -222,7 +222,7 @@ class BrokerNode(Core):
         assert self.clients is not None
         self._to_clients(self.clients.tick(int(self.kernel.now_ms)))
 
-    def _to_clients(self, effects: Iterable[ClientEffect]) -> None:
+    def _to_clients(self, effects: Iterable[ConnectionEffect]) -> None:
         for effect in effects:
             self.kernel.emit(ToClient(effect))
         self._await_clients()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Final
 
-NEVER_MS: Final = float("inf")
+from mockraft.kafka_api.parked import NEVER_MS
 
 Call = Callable[[], None]
 _DUE_MS = itemgetter(0)
@@ -23,7 +22,7 @@ class Timers:
 
     def __init__(self) -> None:
         self._timers: dict[object, tuple[float, object, Call]] = {}
-        self.next_ms = NEVER_MS
+        self.next_ms: float = NEVER_MS
 
     def set(self, name: object, due_ms: float, call: Call) -> None:
         """Set the timer of this name."""

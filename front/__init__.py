@@ -12,8 +12,8 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.brokers import BrokerState
+    from mockraft.kafka_api.clock import VirtualClock
     from mockraft.kafka_api.journal import Exchange, Journal, VerificationError
-    from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
     from mockraft.server.stubs.errors import StubError
     from mockraft.server.stubs.faults.chaos import chaos
@@ -53,7 +53,7 @@ _NAMES = {
     "testing.controller": ("AwaitedController", "Controller", "SyncController"),
     "testing.quorum": ("Quorum", "SyncQuorum"),
     "testing.verification": ("WaitTimeoutError",),
-    "server.clock": ("VirtualClock",),
+    "kafka_api.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
     "kafka_api.journal": ("Exchange", "Journal", "VerificationError"),
     "server.stubs.errors": ("StubError",),

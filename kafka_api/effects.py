@@ -1,6 +1,7 @@
 """Effects on accepted connections that a sans-IO server returns for its asyncio side to carry out."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(slots=True)
@@ -14,6 +15,14 @@ class Send:
 @dataclass(slots=True)
 class Close:
     """Close the connection after all sent bytes are written; the reason is recorded already."""
+
+    connection_id: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Reset:
+    """Reset the connection (TCP RST) once sent bytes are handed to the operating system."""
 
     connection_id: int
     reason: str
@@ -38,3 +47,6 @@ class AwaitSent:
     """Call `sent` once everything sent to this connection so far is written to its socket."""
 
     connection_id: int
+
+
+ConnectionEffect: TypeAlias = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.journal import Journal
 from mockraft.releases import DEFAULT, release
-from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
 from mockraft.server.running import NothingRunsError, RunningController

@@ -4,18 +4,12 @@ from dataclasses import dataclass
 
 from mockraft.kafka_api.effects import AwaitSent as AwaitSent
 from mockraft.kafka_api.effects import Close as Close
+from mockraft.kafka_api.effects import ConnectionEffect
 from mockraft.kafka_api.effects import PauseReading as PauseReading
+from mockraft.kafka_api.effects import Reset as Reset
 from mockraft.kafka_api.effects import ResumeReading as ResumeReading
 from mockraft.kafka_api.effects import Send as Send
 from mockraft.server.raft.outgoing import Outgoing
-
-
-@dataclass(slots=True)
-class Reset:
-    """Reset the connection (TCP RST) once sent bytes are handed to the operating system."""
-
-    connection_id: int
-    reason: str
 
 
 @dataclass(slots=True)
@@ -29,4 +23,4 @@ class SendToNode:
     connection_id: int = 0
 
 
-Effect = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent | SendToNode
+Effect = ConnectionEffect | SendToNode

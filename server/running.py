@@ -10,12 +10,12 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
 from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.apis.offered import offered
 from mockraft.server.apis.registry import APIS
-from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
-from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.log.data_dir import DataDirError

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.clock import Clock, Timer
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
 from mockraft.server.listening import BACKLOG
 from mockraft.server.node import Node

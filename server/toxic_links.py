@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.clock import Timer
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.clock import Timer
 from mockraft.server.effects import Effect
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
+from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.directory_ids import draw_cluster_id
 from mockraft.kafka_api.journal import Journal
 from mockraft.kafka_api.option_types import check_option
 from mockraft.releases import DEFAULT, release
-from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.controller.log.state_file import read_state

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mockraft.brokers import SimulatedBroker
-from mockraft.brokers.effects import Closed, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.brokers.effects import Closed, Event, Failed, Link, NotOpened, Opened, SendRequest
 from mockraft.brokers.framed_link import FramedLink
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError
 
@@ -64,7 +64,7 @@ class MemoryLinks:
         else:
             self._feed(Opened(link, {}))
 
-    def send(self, effect: Send) -> None:
+    def send(self, effect: SendRequest) -> None:
         """Send a request over an open connection; Answered or Failed follows."""
         transport = self._transports.get(effect.link)
         try:

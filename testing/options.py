@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from mockraft.brokers.disks.disk import Disk
-    from mockraft.server.clock import Clock
+    from mockraft.kafka_api.clock import Clock
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.server.rules import Rule
     from mockraft.server.stubs.stub import Stub

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
+from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.option_types import check_option
-from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.double import Double

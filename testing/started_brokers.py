@@ -8,7 +8,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire import messages
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ import socket
 from collections.abc import Callable, Sequence
 
 from mockraft.brokers.config import PLAINTEXT, Listener
-from mockraft.brokers.effects import ClientConnected, ClientEffect, ClientEvent, ClientGone, ClientRead, ClientSent
+from mockraft.brokers.effects import ClientConnected, ClientEvent, ClientGone, ClientRead, ClientSent
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.listener.tcp import ClientSocket
+from mockraft.kafka_api.effects import ConnectionEffect
 
 BACKLOG = 50
 """Kafka's default of socket.listen.backlog.size."""
@@ -67,7 +68,7 @@ class ClientListener:
             self._is_open = True
             self._tasks.append(loop.create_task(self._listen()))
 
-    def carry_out(self, effect: ClientEffect) -> None:
+    def carry_out(self, effect: ConnectionEffect) -> None:
         """Carry out an effect on one of the connections, if it is still there."""
         if (connection := self.connections.get(effect.connection_id)) is not None:
             connection.carry_out(effect)

@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable
 
 from mockraft.brokers.apis.api import BrokerView
-from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener.connection import Connection
 from mockraft.brokers.listener.limits import Limits
-from mockraft.kafka_api.effects import Close
+from mockraft.kafka_api.effects import Close, ConnectionEffect
 from mockraft.kafka_api.parked import NEVER_MS
 
 CLOSINGS_KEPT = 63
@@ -45,7 +44,9 @@ class Clients:
             self._has_changed = True
             self._wake()
 
-    def connected(self, connection_id: int, listener_name: str, client_address: str, now_ms: int) -> list[ClientEffect]:
+    def connected(
+        self, connection_id: int, listener_name: str, client_address: str, now_ms: int
+    ) -> list[ConnectionEffect]:
         """Add an accepted connection, or close it when there are too many."""
         limits = self._limits
         connection = Connection(
@@ -58,12 +59,12 @@ class Clients:
             )
         return []
 
-    def received(self, connection_id: int, data: bytes, now_ms: int) -> list[ClientEffect]:
+    def received(self, connection_id: int, data: bytes, now_ms: int) -> list[ConnectionEffect]:
         """Process bytes received on a connection."""
         connection = self._connections.get(connection_id)
         return [] if connection is None else self._done(connection, connection.receive(data, now_ms))
 
-    def sent(self, connection_id: int, now_ms: int) -> list[ClientEffect]:
+    def sent(self, connection_id: int, now_ms: int) -> list[ConnectionEffect]:
         """Process a connection's next requests after the bytes that an AwaitSent waited for were written."""
         connection = self._connections.get(connection_id)
         return [] if connection is None else self._done(connection, connection.sent(now_ms))
@@ -73,9 +74,9 @@ class Clients:
         self._connections.pop(connection_id, None)
         self._parked.pop(connection_id, None)
 
-    def tick(self, now_ms: int) -> list[ClientEffect]:
+    def tick(self, now_ms: int) -> list[ConnectionEffect]:
         """Run what is due: groups, parked requests, the search for idle connections."""
-        effects: list[ClientEffect] = []
+        effects: list[ConnectionEffect] = []
         self._broker.groups.groups.tick(now_ms)
         has_changed, self._has_changed = self._has_changed, False
         for connection in list(self._parked.values()):
@@ -92,7 +93,7 @@ class Clients:
         deadlines_ms = (each.parked.deadline_ms for each in self._parked.values() if each.parked is not None)
         return min(self._broker.groups.groups.next_tick_ms(), self._next_sweep_ms, *deadlines_ms)
 
-    def _done(self, connection: Connection, effects: list[ClientEffect]) -> list[ClientEffect]:
+    def _done(self, connection: Connection, effects: list[ConnectionEffect]) -> list[ConnectionEffect]:
         """Update the tables after a call of the connection's methods."""
         if connection.parked is not None:
             self._parked[connection.connection_id] = connection
@@ -105,14 +106,14 @@ class Clients:
             self.disconnected(connection.connection_id)
         return effects
 
-    def _sweep(self, now_ms: int) -> list[ClientEffect]:
+    def _sweep(self, now_ms: int) -> list[ConnectionEffect]:
         """Close the connections that are idle for too long."""
         idle_ms = self._limits.connections_max_idle_ms
         if idle_ms < 0:
             self._next_sweep_ms = NEVER_MS
             return []
         self._next_sweep_ms = now_ms + max(1, idle_ms // IDLE_SWEEPS)
-        effects: list[ClientEffect] = []
+        effects: list[ConnectionEffect] = []
         for connection in list(self._connections.values()):
             if connection.active_ms < now_ms - idle_ms:
                 effects += self._done(connection, connection.close(f"idle for connections.max.idle.ms={idle_ms}"))

@@ -11,11 +11,10 @@ from contextlib import suppress
 
 from mockraft.brokers.apis.api import ANONYMOUS, BrokerView, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.registry import APIS
-from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener import requests
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
 from mockraft.brokers.listener.requests import Reply
-from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, ConnectionEffect, PauseReading, ResumeReading, Send
 from mockraft.wire.connection import FrameReader
 from mockraft.wire.errors import WireError
 
@@ -47,25 +46,25 @@ class Connection:
         self._awaits_sent = False
         self._unsent_bytes = 0
 
-    def receive(self, data: bytes, now_ms: int) -> list[ClientEffect]:
+    def receive(self, data: bytes, now_ms: int) -> list[ConnectionEffect]:
         """Process received bytes."""
         self.active_ms = now_ms
         with suppress(WireError):
             self._pending.extend(self._reader.receive_data(data))
         return self._proceed([], now_ms)
 
-    def sent(self, now_ms: int) -> list[ClientEffect]:
+    def sent(self, now_ms: int) -> list[ConnectionEffect]:
         """Process the next requests after the bytes that an AwaitSent waited for were written."""
         self.active_ms = now_ms
         self._awaits_sent = False
         self._unsent_bytes = 0
         return self._proceed([], now_ms)
 
-    def retry(self, now_ms: int) -> list[ClientEffect]:
+    def retry(self, now_ms: int) -> list[ConnectionEffect]:
         """Retry the parked request, after a change or at its deadline."""
         parked = self.parked
         assert parked is not None
-        effects: list[ClientEffect] = []
+        effects: list[ConnectionEffect] = []
         try:
             reply = parked.retry(now_ms, now_ms >= parked.deadline_ms)
         except ConnectionClosedError as reason:
@@ -76,12 +75,12 @@ class Connection:
         self._take(reply, effects, now_ms)
         return self._proceed(effects, now_ms)
 
-    def close(self, reason: str) -> list[ClientEffect]:
+    def close(self, reason: str) -> list[ConnectionEffect]:
         """Return the effect that closes the connection."""
         self.parked = None
         return [Close(self.connection_id, reason)]
 
-    def _proceed(self, effects: list[ClientEffect], now_ms: int) -> list[ClientEffect]:
+    def _proceed(self, effects: list[ConnectionEffect], now_ms: int) -> list[ConnectionEffect]:
         """Answer the waiting requests until one parks or the client has to read first."""
         while self._pending and self.parked is None and not self._awaits_sent:
             try:
@@ -114,7 +113,7 @@ class Connection:
         )
         return requests.answer(request, ctx)
 
-    def _take(self, reply: Reply, effects: list[ClientEffect], now_ms: int) -> None:
+    def _take(self, reply: Reply, effects: list[ConnectionEffect], now_ms: int) -> None:
         """Park the request, or send its response."""
         if isinstance(reply, Parked):
             self.parked = reply

@@ -6,9 +6,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, cast
 
-from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
-from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, ConnectionEffect, PauseReading, Send
 
 if TYPE_CHECKING:
     from mockraft.brokers.listener.client_listener import ClientListener
@@ -59,7 +58,7 @@ class ClientSocket(asyncio.Protocol):
         """Process the data (called by asyncio)."""
         self._listener.received(self, data)
 
-    def carry_out(self, effect: ClientEffect) -> None:
+    def carry_out(self, effect: ConnectionEffect) -> None:
         """Carry out one effect on this connection."""
         if self.transport.is_closing():
             return

@@ -5,28 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from mockraft.brokers.effects import (
     BreakOff,
-    ClientEffect,
     ClientEvent,
     Connect,
     Disconnect,
     Effect,
     Event,
     Link,
-    Send,
+    SendRequest,
     StateChanged,
     Stopped,
     ToClient,
 )
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.shell.clock import Clock, MachineClock, Timer
-from mockraft.brokers.timers import NEVER_MS
+from mockraft.kafka_api.clock import Clock, RealClock, Timer
+from mockraft.kafka_api.effects import ConnectionEffect
+from mockraft.kafka_api.parked import NEVER_MS
 
-MACHINE_CLOCK = MachineClock()
+REAL_CLOCK: Final = RealClock()
 
 AnyEvent: TypeAlias = Event | ClientEvent
 
@@ -37,7 +37,7 @@ class Links(Protocol):
     def connect(self, link: Link) -> None:
         """Open a connection; Opened or NotOpened follows."""
 
-    def send(self, effect: Send) -> None:
+    def send(self, effect: SendRequest) -> None:
         """Send a request over an open connection; Answered or Failed follows."""
 
     def disconnect(self, link: Link) -> None:
@@ -61,12 +61,12 @@ class Shell:
         self,
         kernel: Kernel,
         links: Callable[[Callable[[Event], None]], Links],
-        clock: Clock = MACHINE_CLOCK,
+        clock: Clock = REAL_CLOCK,
     ) -> None:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.on_state: Callable[[BrokerState], None] | None = None
-        self.on_client: Callable[[ClientEffect], None] | None = None
+        self.on_client: Callable[[ConnectionEffect], None] | None = None
         self._kernel = kernel
         self._clock = clock
         self._links = links(self.feed)
@@ -77,8 +77,8 @@ class Shell:
         kernel.outside = self
 
     def now_ms(self) -> float:
-        """Return the time of its clock."""
-        return self._clock.now_ms()
+        """Return the time of its clock, with microseconds: latencies of heartbeats are measured by it."""
+        return self._clock.now_us() / 1_000
 
     def move(self, clock: Clock, links: Callable[[Callable[[Event], None]], Links]) -> None:
         """Run by another clock and over other connections from now on; not once it has begun."""
@@ -90,7 +90,7 @@ class Shell:
         if self._is_busy:
             self._events.append(event)
         else:
-            self.perform(self._kernel.step(event, self._clock.now_ms()))
+            self.perform(self._kernel.step(event, self.now_ms()))
 
     def perform(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order, and what follows from the events that arise meanwhile."""
@@ -102,7 +102,7 @@ class Shell:
             if effects:
                 self._perform(effects)
             while self._events:
-                self._perform(self._kernel.step(self._events.popleft(), self._clock.now_ms()))
+                self._perform(self._kernel.step(self._events.popleft(), self.now_ms()))
         finally:
             self._is_busy = False
         self._arm()
@@ -127,9 +127,9 @@ class Shell:
             return
         self._will_flush = True
         loop.call_soon(self._flush_once)
-        if self._clock is not MACHINE_CLOCK:
+        if self._clock is not REAL_CLOCK:
             # Time may pass before the event loop has its turn.
-            self._clock.call_at(loop, self._clock.now_ms(), self._flush_once)
+            self._clock.call_at(loop, self.now_ms(), self._flush_once)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition holds."""
@@ -147,7 +147,7 @@ class Shell:
     def _perform(self, effects: Iterable[Effect]) -> None:
         links = self._links
         for effect in effects:
-            if effect.__class__ is Send:
+            if effect.__class__ is SendRequest:
                 links.send(effect)
                 continue
             match effect:
@@ -167,7 +167,7 @@ class Shell:
     def _arm(self) -> None:
         """Schedule the next tick. Later ticks stay scheduled, so that a heartbeat sets one timer and cancels none."""
         when_ms = self._kernel.next_deadline_ms
-        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms() and not self._will_tick:
+        if self._clock is not REAL_CLOCK and when_ms <= self.now_ms() and not self._will_tick:
             # Nobody may move the clock now, and its timer of this time may be set already.
             self._will_tick = True
             asyncio.get_running_loop().call_soon(self._tick_soon)
@@ -185,4 +185,4 @@ class Shell:
         self._tick_now()
 
     def _tick_now(self) -> None:
-        self.perform(self._kernel.tick(self._clock.now_ms()))
+        self.perform(self._kernel.tick(self.now_ms()))

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mockraft.brokers.effects import Answered, Closed, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.brokers.effects import Answered, Closed, Event, Failed, Link, NotOpened, Opened, SendRequest
 from mockraft.brokers.shell.outage import Outage
 from mockraft.wire import client, messages
 from mockraft.wire.client_security import ClientSecurity
@@ -41,7 +41,7 @@ class SocketLinks:
         """Open a connection; Opened or NotOpened follows."""
         self._opening[link] = asyncio.get_running_loop().create_task(self._connect(link))
 
-    def send(self, effect: Send) -> None:
+    def send(self, effect: SendRequest) -> None:
         """Send a request; Answered or Failed follows. A task is needed only where a log-in may come in between."""
         connection = self._connections.get(effect.link)
         if connection is None:
@@ -104,7 +104,7 @@ class SocketLinks:
             messages=self._messages,
         )
 
-    async def _send(self, connection: client.KafkaConnection, effect: Send) -> None:
+    async def _send(self, connection: client.KafkaConnection, effect: SendRequest) -> None:
         outcome: Any
         try:
             outcome = await connection.send(effect.request, version=effect.version)

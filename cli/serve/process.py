@@ -15,9 +15,9 @@ from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
 from mockraft.cli.serve.options import ADMIN_OFF, OptionError
 from mockraft.cli.serve.stubs import load, log_unused
 from mockraft.cli.signals import stop_after_stdin, stop_on_signals
+from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.kafka_api.journal import ClosedConnection
 from mockraft.releases import METADATA_VERSION
-from mockraft.server.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.double import Double
 from mockraft.server.running import event_loop

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
-    from mockraft.server.clock import Clock
+    from mockraft.kafka_api.clock import Clock
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController
     from mockraft.server.running_quorum import RunningQuorum

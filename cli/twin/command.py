@@ -126,7 +126,7 @@ def register(app: typer.Typer) -> None:
 def twin(context: typer.Context, options: Options) -> None:
     """Run a twin until a signal; see ABOUT."""
     from mockraft.cli.serve import command
-    from mockraft.server.clock import VIRTUAL_START_MS
+    from mockraft.kafka_api.clock import VIRTUAL_START_MS
     from mockraft.twin import twin_state, write_twin
 
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -7,12 +7,12 @@ from importlib import metadata
 from typing import Literal
 
 from fastapi import APIRouter, Request, Response
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.metrics import CONTENT_TYPE
 from mockraft.server.admin.problems import ProblemError, commanding
-from mockraft.server.clock import VirtualClock
 from mockraft.server.double import Double
 from mockraft.server.running import NothingRunsError
 from pydantic import Field

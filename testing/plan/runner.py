@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers import heartbeats
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_values import Operation
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.apis import refusals
-from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.settings.feature_updates import UpgradeType
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.testing.plan.availability import Availability, availability, reassignments

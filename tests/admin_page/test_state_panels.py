@@ -4,7 +4,7 @@ import re
 
 import pytest
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from playwright.async_api import expect
 
 from .asking import ask, create_topic, register

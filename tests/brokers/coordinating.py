@@ -11,7 +11,7 @@ from mockraft.brokers.coordinators.transactions import TransactionCoordinator
 from mockraft.brokers.coordinators.verification import Verifier
 from mockraft.brokers.core import Core
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.effects import Answered, Connect, Failed, Opened, Send
+from mockraft.brokers.effects import Answered, Connect, Failed, Opened, SendRequest
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
@@ -86,7 +86,7 @@ class Coordinating:
         self.kernel.outside = cast(Any, SimpleNamespace(now_ms=lambda: self.now_ms, touched=lambda: None))
         self.image = image
         self.hosts = Hosts(image)
-        self.sent: list[Send] = []
+        self.sent: list[SendRequest] = []
         self.producer_ids: Iterator[int | None] = iter(range(1_000, 2_000))
         core = cast(Core, SimpleNamespace(kernel=self.kernel, image=image, config=config))
         replicas = cast(Replicas, self.hosts)
@@ -113,8 +113,8 @@ class Coordinating:
             for effect in effects:
                 if isinstance(effect, Connect):
                     for more in self.kernel.step(Opened(effect.link, NEWEST), self.now_ms):
-                        self.sent += [more] if isinstance(more, Send) else []
-                elif isinstance(effect, Send):
+                        self.sent += [more] if isinstance(more, SendRequest) else []
+                elif isinstance(effect, SendRequest):
                     self.sent.append(effect)
             if not effects and self.kernel.next_deadline_ms > self.now_ms:
                 return
@@ -124,7 +124,7 @@ class Coordinating:
         request_id = self.sent.pop(0).request_id
         event = Failed(request_id, response) if isinstance(response, Exception) else Answered(request_id, response)
         for effect in self.kernel.step(event, self.now_ms):
-            self.sent += [effect] if isinstance(effect, Send) else []
+            self.sent += [effect] if isinstance(effect, SendRequest) else []
         self.run()
 
     def replicate(self, key: tuple[bytes, int]) -> None:

@@ -16,6 +16,7 @@ from mockraft.brokers.lifecycle import (
     Event,
     HeartbeatAnswered,
     Lifecycle,
+    LifecycleRequest,
     LogDirFailed,
     LogDirFailureTimedOut,
     LogDirsCordoned,
@@ -26,7 +27,6 @@ from mockraft.brokers.lifecycle import (
     RegisterAgain,
     Registered,
     RegistrationTimedOut,
-    Send,
     ShutdownWanted,
     Started,
     Stopped,
@@ -123,11 +123,11 @@ def test_the_heartbeat_table_has_a_row_for_every_answer_a_living_broker_can_get(
 
 def test_starts_with_a_registration_and_heartbeats_at_once_when_registered() -> None:
     life, orders = take(Lifecycle(), Started())
-    assert orders == Orders(send=Send.REGISTRATION)
+    assert orders == Orders(send=LifecycleRequest.REGISTRATION)
     life, orders = take(life, Registered(17))
     assert orders == Orders(wait_ms=0)
     assert life.broker_epoch == 17
-    assert take(life, Due())[1] == Orders(send=Send.HEARTBEAT)
+    assert take(life, Due())[1] == Orders(send=LifecycleRequest.HEARTBEAT)
 
 
 def test_heartbeats_every_ten_ms_until_caught_up() -> None:
@@ -175,14 +175,14 @@ def test_never_hurries_after_a_failure(failure: Event) -> None:
     life, orders = take(life, LogDirFailed(DIR_A), failure)
     assert orders.wait_ms == 2000
     assert life.state is BrokerState.RUNNING, "a refused broker goes on as it was and never registers again by itself"
-    assert take(life, Due())[1].send is Send.HEARTBEAT
+    assert take(life, Due())[1].send is LifecycleRequest.HEARTBEAT
 
 
 def test_registers_again_on_request() -> None:
     life, orders = take(registered(), RegisterAgain())
     assert orders.wait_ms == 0
     life, orders = take(life, Due())
-    assert orders.send is Send.REGISTRATION
+    assert orders.send is LifecycleRequest.REGISTRATION
     life, _ = take(life, Registered(17))
     assert (life.state, life.registered) == (BrokerState.RUNNING, True)
 

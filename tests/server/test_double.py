@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum, stub
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from mockraft import Controller, stub
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.toxic_links import ToxicLink
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request

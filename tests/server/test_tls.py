@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 from mockraft.server.tls import TlsError, TlsSession, server_context

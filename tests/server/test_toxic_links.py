@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server import tcp_connections
-from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
 from mockraft.wire.connection import write_request

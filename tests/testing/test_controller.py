@@ -8,7 +8,7 @@ from typing import Any
 import mockraft
 import pytest
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError
 

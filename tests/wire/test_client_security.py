@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire import api_keys, client, sasl
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

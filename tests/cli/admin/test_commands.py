@@ -219,9 +219,9 @@ def test_file_that_cannot_be_written_is_a_usage_error(cli: Cli, tmp_path: Path, 
 
 
 def test_a_controller_is_restarted_loaded_and_forgets_brokers(tmp_path: Path) -> None:
+    from mockraft.kafka_api.clock import VirtualClock
     from mockraft.server.admin.serving import AdminServer
     from mockraft.server.admin.settings import AdminSettings
-    from mockraft.server.clock import VirtualClock
 
     with Controller.sync(clock=VirtualClock()) as alone:
         server = alone._thread.run(AdminServer.start(alone._controller.double, AdminSettings()))

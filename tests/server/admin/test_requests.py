@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from mockraft import Controller, Quorum
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.kafka_api.journal import BrokenTick, ClosedConnection, Exchange, Journal, verify
 from mockraft.server.admin import requests, verification
 from mockraft.server.admin.app import create_app
 from mockraft.server.admin.requests import Selection, stream_requests
-from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.match import Match
 from mockraft.wire import client
 

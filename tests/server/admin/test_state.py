@@ -8,8 +8,8 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 from mockraft import Controller, Quorum
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.admin.app import ROUTERS
-from mockraft.server.clock import VirtualClock
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ...topics import create_topics, topic

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from mockraft.wire.records.topic_record import TopicRecord

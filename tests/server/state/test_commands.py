@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire import uuids
 from mockraft.wire.client import connect
 from mockraft.wire.json_form import Json

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.controller.log.state_file import read_state
 from mockraft.wire import uuids
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord

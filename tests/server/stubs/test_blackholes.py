@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, stub
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.wire import client
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

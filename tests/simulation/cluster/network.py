@@ -22,7 +22,7 @@ from mockraft.brokers.effects import (
     Link,
     NotOpened,
     Opened,
-    Send,
+    SendRequest,
 )
 from mockraft.brokers.framed_link import FramedLink
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
@@ -180,7 +180,7 @@ class Links:
         match effect:
             case Connect(link):
                 self._connect(link)
-            case Send(request_id=request_id, link=link):
+            case SendRequest(request_id=request_id, link=link):
                 self._send(request_id, link, effect)
             case Disconnect(link) | BreakOff(link):
                 self._opening.pop(link, None)
@@ -195,7 +195,7 @@ class Links:
     def _at(self, when_ms: int, call: Callable[[], None]) -> None:
         self._process.world.at(when_ms, call, self._process, self._process.lives)
 
-    def _send(self, request_id: int, link: Link, effect: Send) -> None:
+    def _send(self, request_id: int, link: Link, effect: SendRequest) -> None:
         now_ms = self._process.world.now_ms
         if link not in self._open:
             failure = Failed(request_id, DisconnectedError("the connection is closed"))

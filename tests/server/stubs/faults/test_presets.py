@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.stubs.faults.every_kind import PRESET_KINDS
 from mockraft.server.views import LogDirView

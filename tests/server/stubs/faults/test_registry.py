@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
+from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.stubs.faults import every_kind
 from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults

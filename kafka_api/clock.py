@@ -1,4 +1,4 @@
-"""Clocks for a controller: the machine's time, or virtual time that only a test advances."""
+"""Clocks of controllers and simulated brokers: the machine's time, or virtual time that only a test advances."""
 
 import heapq
 import math
@@ -18,13 +18,13 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Clock used by the asyncio server; times are milliseconds since the epoch."""
+    """Clock of an asyncio server; times are milliseconds since the epoch."""
 
     def now_ms(self) -> int:
         """Current time; never decreases."""
 
     def now_us(self) -> int:
-        """Current time in microseconds; for measuring only, as requests see `now_ms`."""
+        """Current time in microseconds; for measuring, as requests see `now_ms`."""
 
     def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call at this time."""
