@@ -43,7 +43,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check speed docs dist version test-one mutants fuzz release-check matrix benchmarks generate clients clean java FORCE
+.PHONY: help run run-kafka test soak check speed docs dist version test-one mutants fuzz release-check matrix benchmarks sync generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -141,6 +141,9 @@ matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers
 benchmarks: speed java  ## every benchmark with its peers in one run, at most 20 minutes; writes docs/evidence/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib, pyspark' 2>/dev/null || $(PIP) --group bench --editable '.[spark]'
 	@.venv/bin/python benchmarks/run.py $(ARGS)
+
+sync: .venv/ready java  ## schemas_json out of the jars of a Kafka release (X=4.5.0)
+	@.venv/bin/python -m tools.sync $(X) $(ARGS)
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
 	@.venv/bin/python -m mockraft.codegen --target .

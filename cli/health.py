@@ -71,8 +71,8 @@ def health(
 
 async def _health_of(host: str, port: int, timeout_ms: int, security: ClientSecurity | None) -> str:
     """Return the rest of a healthy controller's line. Raises _CannotCommitError."""
+    from mockraft.server.authentication import HEALTH_CLIENT_ID
     from mockraft.wire.client import DisconnectedError, connect
-    from mockraft.wire.connection import HEALTH_CLIENT_ID
 
     async with asyncio.timeout(timeout_ms / 1000):
         connection = await connect(host, port, client_id=HEALTH_CLIENT_ID, security=security)

@@ -18,6 +18,6 @@ Steps, one module each:
 The generated code is made for speed: runs of fixed-size fields are packed by one Struct, and bounds are checked once
 per message where that is safe.
 
-Besides this, `overlay` generates the classes of a proposal's specs at run time, `sync` fetches the specs and facts of a
-Kafka release, and `compare` lists the differences between two releases. Only `overlay` is used outside development.
+Besides this, `overlay` generates the classes of a proposal's specs at run time, `every_release` those that captures
+need, and `compare` lists the differences between two releases. The first two are used outside development.
 """

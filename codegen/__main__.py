@@ -10,13 +10,13 @@ from pathlib import Path
 
 import mockraft.schemas_json
 import mockraft.wire
+from mockraft.codegen import compare
 from mockraft.codegen.generate import generate_release, stale, write
 from mockraft.codegen.spec import SpecError
-from mockraft.wire.schema_files import RELEASE
+from mockraft.releases import NEWEST
 
 _EPILOG = """\
-other commands:
-  python -m mockraft.codegen sync --help       copy a Kafka release's schemas and error codes from its jars
+other command:
   python -m mockraft.codegen compare --help    list every difference between two releases
 
 Files are written where `mockraft.wire` is, so run it from a checkout installed with `pip install -e .`.
@@ -26,13 +26,7 @@ Files are written where `mockraft.wire` is, so run it from a checkout installed 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 1 if `--check` finds a difference and 2 for a faulty schema."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["sync"]:
-        from mockraft.codegen import sync
-
-        return sync.main(arguments[1:])
     if arguments[:1] == ["compare"]:
-        from mockraft.codegen import compare
-
         return compare.main(arguments[1:])
     options = _parser().parse_args(arguments)
     try:
@@ -66,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 and name each file that is not current"
     )
-    parser.add_argument("--release", default=RELEASE, help="the Kafka release to generate from (default: %(default)s)")
+    parser.add_argument("--release", default=NEWEST, help="the Kafka release to generate from (default: %(default)s)")
     parser.add_argument(
         "--schemas",
         type=Path,

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
         "features and their levels, metadata versions, configuration keys with defaults and bounds, error codes.",
         epilog=f"example: python -m mockraft.codegen compare {SUPPORTED[-2]} {SUPPORTED[-1]} --json",
     )
-    parser.add_argument("old", help="a release (4.3 or 4.3.1), or a folder that `sync` wrote")
+    parser.add_argument("old", help="a release (4.3 or 4.3.1), or a folder that `make sync` wrote")
     parser.add_argument("new", help="the same")
     parser.add_argument("--json", action="store_true", help="a JSON list of {kind, what, before, since}")
     options = parser.parse_args(arguments)
@@ -58,8 +58,8 @@ def find_release(name: str) -> Release:
     if name in known:
         return release(name)
     raise FileNotFoundError(
-        f"{name} is neither a folder that `sync` wrote nor one of {', '.join(SUPPORTED)} "
-        f"(fetch it: python -m mockraft.codegen sync --kafka-version {name} --into FOLDER; then name FOLDER/{name})"
+        f"{name} is neither a folder that `make sync` wrote nor one of {', '.join(SUPPORTED)} "
+        f"(fetch it: make sync X={name})"
     )
 
 

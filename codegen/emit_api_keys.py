@@ -10,6 +10,9 @@ Generated from schemas_json/{release}/message/*Request.json by `python -m mockra
 
 from typing import Final
 
+RELEASE: Final = "{release}"
+"""The release of these keys, and of all generated messages."""
+
 '''
 
 LOOK_UP = '''

@@ -12,8 +12,8 @@ from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.releases import release as release_of
-from mockraft.releases.specs import sort_key
 from mockraft.testing.process import MockraftController
+from mockraft.wire.spec_files import sort_key
 
 ControllerKind = Literal["mockraft", "kafka"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.class_archive import class_archive_options
 from mockraft.kafka.jars import KAFKA_VERSION, classpath, java
-from mockraft.releases.specs import sort_key
+from mockraft.wire.spec_files import sort_key
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",

@@ -1,7 +1,7 @@
 """The Kafka releases that mockraft knows, each as one value.
 
 `release("3.9")` is a `Release`: what a controller of Kafka 3.9 offers and how it behaves, read from Kafka's own jars by
-`python -m mockraft.codegen sync` and kept in `mockraft.schemas_json`:
+`make sync` and kept in `mockraft.schemas_json`:
 
 - features and metadata versions, also the unstable ones (`Feature`, `MetadataVersion` of Kafka);
 - configuration keys with their defaults and validators (`KafkaConfig`, `LogConfig` and others);
@@ -10,8 +10,8 @@
 - message specs. Only the newest release has all of its files; an older one has the files that differ from those of the
   next newer release, and the names of those that it lacks.
 
-A version of a message has the same bytes in every release, so `wire.messages` are the newest release's. Nothing here
-imports another package of ours but the data.
+A version of a message has the same bytes in every release, so `wire.messages` are the newest release's. The files
+are read by `wire.spec_files`.
 """
 
 from mockraft.releases.behaviour import Behaviour

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mockraft import schemas_json
-from mockraft.releases import specs
 from mockraft.releases.behaviour import Behaviour
+from mockraft.wire import spec_files
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -60,7 +58,7 @@ class Feature(NamedTuple):
 class Release:
     """One release. `name` is "3.9", `kafka_version` "3.9.2"; everything else is read when it is first asked for.
 
-    `release` makes one object for each, so releases are compared by identity. `root` is a folder as `codegen sync`
+    `release` makes one object for each, so releases are compared by identity. `root` is a folder as `make sync`
     writes it; None is mockraft's own.
     """
 
@@ -140,12 +138,12 @@ class Release:
     def specs(self) -> Mapping[str, str]:
         """Text of each message spec by path: `message/FetchRequest.json`."""
         if self._root is None:
-            return specs.shipped(self.kafka_version)
-        return specs.read(self._root, self.kafka_version)
+            return spec_files.shipped(self.kafka_version)
+        return spec_files.read(self._root, self.kafka_version)
 
     def is_since(self, name: str) -> bool:
         """Return True if this is the release of that name ("4.1") or a later one."""
-        return specs.sort_key(self.kafka_version) >= specs.sort_key(name)
+        return spec_files.sort_key(self.kafka_version) >= spec_files.sort_key(name)
 
     def has(self, behaviour: Behaviour) -> bool:
         """Return True if its controllers follow this rule."""
@@ -166,9 +164,7 @@ class Release:
     def _read(self, file: str) -> Any:
         if self._root is not None:
             return json.loads((self._root / self.kafka_version / file).read_bytes())
-        data = pkgutil.get_data(schemas_json.__name__, f"{self.kafka_version}/{file}")
-        assert data is not None, "every loader of modules can read a package's files"
-        return json.loads(data)
+        return spec_files.table(self.kafka_version, file)
 
     def __repr__(self) -> str:
         return f"<Kafka {self.name}>"

@@ -5,6 +5,9 @@ Generated from schemas_json/4.4.0/message/*Request.json by `python -m mockraft.c
 
 from typing import Final
 
+RELEASE: Final = "4.4.0"
+"""The release of these keys, and of all generated messages."""
+
 PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2

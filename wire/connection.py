@@ -13,7 +13,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import UnsupportedVersionError, WireError
 from mockraft.wire.messages.request_header import RequestHeader
@@ -29,13 +28,10 @@ FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
 
 SOFTWARE_NAME = "apache-kafka-java"
-SOFTWARE_VERSION = release().kafka_version
+SOFTWARE_VERSION = api_keys.RELEASE
 """Version of the client software that our connections name in ApiVersions."""
-API_VERSIONS_MAX = release().api_versions[api_keys.API_VERSIONS][1]
+API_VERSIONS_MAX = messages.request(api_keys.API_VERSIONS).max_version
 """Version of the first ApiVersions request of a connection, as in Kafka's clients of that version."""
-
-HEALTH_CLIENT_ID = "mockraft-health"
-"""Client id of `mockraft health`, which asks for the leader without a login: that is worth no warning."""
 
 CONTROLLER_ENDPOINTS = 2
 """The endpoint type with which DescribeCluster asks for controllers (KIP-919)."""

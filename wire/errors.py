@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from mockraft.wire.message import WireError as WireError  # defined there: each module costs time to import
+
+class WireError(ValueError):
+    """Malformed bytes, or a value that cannot be encoded in a version of a message.
+
+    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown. `kind` is
+    the reason by which a server's journal counts the connections that it closes for such an error.
+    """
+
+    kind = "request"
+
+    def __init__(self, what: str, *, field: str | None = None, offset: int | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.field = field
+        self.offset = offset
+
+    def __str__(self) -> str:
+        places = []
+        if self.field is not None:
+            places.append(f"field {self.field}")
+        if self.offset is not None:
+            places.append(f"offset {self.offset}")
+        return f"{self.what} ({', '.join(places)})" if places else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.what, self.field, self.offset)
 
 
 class ApiError(Exception):
@@ -35,3 +60,7 @@ class AuthenticationFailedError(DisconnectedError):
 
 class UnsupportedVersionError(ValueError):
     """The server does not offer the API, or no version of it that mockraft supports."""
+
+
+def _rebuilt(kind: type[WireError], what: str, field: str | None, offset: int | None) -> WireError:
+    return kind(what, field=field, offset=offset)

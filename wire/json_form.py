@@ -13,21 +13,28 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from math import isinf, isnan
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import Message, Struct
 from mockraft.wire.names import did_you_mean
 from mockraft.wire.redaction.masks import HIDDEN, MaskedBytes, MaskedText
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
-M = TypeVar("M", bound=Message)
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """Any JSON value. Its containers are read-only types, so that a `dict[str, int]` is one, too."""
 Tree = dict[str, Json]
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
+
+
+class Fields(Protocol):
+    """A message or struct; `message`, which imports this module, has their classes."""
+
+    unknown_tagged_fields: Sequence[tuple[int, bytes]]
+
+
+M = TypeVar("M", bound=Fields)
 
 _INTEGER_RANGES = {
     "int8": (-(1 << 7), (1 << 7) - 1),
@@ -72,14 +79,14 @@ class _Field(NamedTuple):
 class _Shape(NamedTuple):
     """The encoding of one struct class in one version."""
 
-    cls: type[Struct]
+    cls: type[Fields]
     version: int
     defaults: object
     fields: tuple[_Field, ...]
     flexible: bool
 
 
-def to_json(message: Message, version: int, *, records_as_size: bool = False) -> Tree:
+def to_json(message: Fields, version: int, *, records_as_size: bool = False) -> Tree:
     """Return `message` as Kafka's JSON converter writes it at `version`.
 
     Raises WireError with the field's name if a value cannot be expressed in that version (no such field and not
@@ -154,7 +161,7 @@ def _field_shape(cls: type, spec: FieldSpec, version: int, flexible: bool) -> _F
     )
 
 
-def _write_struct(shape: _Shape, value: Struct, records_as_size: bool) -> Tree:
+def _write_struct(shape: _Shape, value: Fields, records_as_size: bool) -> Tree:
     tree: Tree = {}
     for field in shape.fields:
         content = getattr(value, field.attribute)

@@ -1,6 +1,4 @@
-"""Base classes of all generated messages, the errors of their readers and writers, and the choice of the codec's path.
-
-All of it is in one module because every message needs all of it, and each module more takes time to import.
+"""Base classes of all generated messages, the conversion of their readers' errors, and the choice of the codec.
 
 `MOCKRAFT_CODEC` is `auto` (the default: the C code of the package mockraft-speed where it is installed), `pure`, or
 `speed` (C, or an ImportError). The choice is made once, when the first message is imported.
@@ -9,6 +7,8 @@ All of it is in one module because every message needs all of it, and each modul
 from __future__ import annotations
 
 import os
+
+from mockraft.wire.errors import WireError as WireError  # generated code takes it from here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,33 +61,6 @@ TABLE_FORMAT = 3
 """The format of the tables `_FIELDS` in generated modules; an accelerator for another one is not used."""
 
 _PATHS = ("auto", "pure", "speed")
-
-
-class WireError(ValueError):
-    """Malformed bytes, or a value that cannot be encoded in a version of a message.
-
-    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown. `kind` is
-    the reason by which a server's journal counts the connections that it closes for such an error.
-    """
-
-    kind = "request"
-
-    def __init__(self, what: str, *, field: str | None = None, offset: int | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.field = field
-        self.offset = offset
-
-    def __str__(self) -> str:
-        places = []
-        if self.field is not None:
-            places.append(f"field {self.field}")
-        if self.offset is not None:
-            places.append(f"offset {self.offset}")
-        return f"{self.what} ({', '.join(places)})" if places else self.what
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (type(self), self.what, self.field, self.offset)
 
 
 class Struct:
@@ -233,10 +206,6 @@ def _misfit(cls: type[Message], version: int, error: Exception) -> WireError | N
 
 def _no_version(cls: type[Message], version: int) -> WireError:
     return WireError(f"{cls.__name__} has versions {cls.min_version} to {cls.max_version}, not {version}")
-
-
-def _rebuilt(kind: type[WireError], what: str, field: str | None, offset: int | None) -> WireError:
-    return kind(what, field=field, offset=offset)
 
 
 def _accelerator() -> Callable[[Any, Any], None] | None:

@@ -15,12 +15,9 @@ from functools import cache
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from mockraft.releases import NEWEST, release
-from mockraft.releases.specs import FOLDERS
+from mockraft.wire import spec_files
+from mockraft.wire.api_keys import RELEASE
 from mockraft.wire.errors import WireError
-
-RELEASE = NEWEST
-"""The Kafka release of these messages; `python -m mockraft.codegen` generates from it."""
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -101,9 +98,9 @@ class Schema:
 @cache
 def schema(name: str) -> Schema:
     """Return the spec called `name` (such as "BrokerHeartbeatRequest"). Raises WireError if this release has none."""
-    texts = release(RELEASE).specs
+    texts = spec_files.shipped(RELEASE)
     # One file is not called as its message is (ZkMigrationRecord.json holds ZkMigrationStateRecord).
-    likely = [text for folder in FOLDERS if (text := texts.get(f"{folder}/{name}.json"))]
+    likely = [text for folder in spec_files.FOLDERS if (text := texts.get(f"{folder}/{name}.json"))]
     for text in [*likely, *texts.values()]:
         if f'"{name}"' in text and (found := parse(load(text))).name == name:
             return found
@@ -120,7 +117,7 @@ def schema_of(cls: type) -> Schema:
 @cache
 def names() -> tuple[str, ...]:
     """Return every spec that has at least one valid version, sorted by folder and file name."""
-    found = (parse(load(text)) for text in release(RELEASE).specs.values())
+    found = (parse(load(text)) for text in spec_files.shipped(RELEASE).values())
     return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
 
 

@@ -1,10 +1,10 @@
 """Message classes by the names that the command line takes."""
 
+from mockraft.wire.api_keys import RELEASE
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.names import similar_names
 from mockraft.wire.overlay import in_use
-from mockraft.wire.schema_files import RELEASE
 
 
 def request_name(key: str) -> str:

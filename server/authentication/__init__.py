@@ -11,3 +11,8 @@ A connection begins unauthenticated unless the listener is PLAINTEXT. It becomes
 Invariant: no API handler sees a request of an unauthenticated connection, except ApiVersions. The client gets Kafka's
 message; the real reason is in the journal only. Nonces come from a random source passed in, so runs are reproducible.
 """
+
+from typing import Final
+
+HEALTH_CLIENT_ID: Final = "mockraft-health"
+"""Client id of `mockraft health`, which asks for the leader without a login: that is worth no warning."""

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from mockraft.kafka_api.api_versions import is_valid
 from mockraft.server.apis import sasl_authenticate, sasl_handshake
 from mockraft.server.apis.api import AnyApi
+from mockraft.server.authentication import HEALTH_CLIENT_ID
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
 from mockraft.server.config import ControllerConfig
 from mockraft.wire import api_keys, error_codes
-from mockraft.wire.connection import HEALTH_CLIENT_ID, Request, parse_request
+from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.message import Message

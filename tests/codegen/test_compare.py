@@ -182,4 +182,4 @@ def test_ends_quietly_when_its_reader_has_enough() -> None:
 
 def test_names_the_release_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([NEWEST, "1.2.3"]) == 2
-    assert "sync --kafka-version 1.2.3" in capsys.readouterr().err
+    assert "make sync X=1.2.3" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from mockraft.codegen.__main__ import main
 from mockraft.codegen.generate import generate_release, read_specs, stale, write
 from mockraft.codegen.spec import SpecError
-from mockraft.wire.schema_files import RELEASE
+from mockraft.wire.api_keys import RELEASE
 
 ROOT = Path(next(iter(mockraft.wire.__path__))).parent
 SCHEMAS = Path(next(iter(mockraft.schemas_json.__path__)))
@@ -121,7 +121,7 @@ class TestCommand:
         with pytest.raises(SystemExit) as exit_:
             main(["--help"])
         assert exit_.value.code == 0
-        assert "sync --help" in capsys.readouterr().out
+        assert "compare --help" in capsys.readouterr().out
 
 
 def test_write_returns_its_changes(target: Path) -> None:

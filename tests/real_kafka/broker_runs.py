@@ -15,8 +15,8 @@ from pathlib import Path
 
 from mockraft.kafka.jars import cache_directory, only_one
 from mockraft.releases import NEWEST, SUPPORTED, release
-from mockraft.releases.specs import sort_key
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.spec_files import sort_key
 
 from ..topics import ask
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.cli.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
-from mockraft.codegen.sync import main, sync
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.documents.marked_text import marked
@@ -23,6 +22,9 @@ from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
+
+from tools.sync.__main__ import main
+from tools.sync.kafka_release import sync
 
 from ..budgets import SOAKS, soak
 from .running import running
@@ -110,14 +112,14 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("version", [pytest.param(each, marks=() if each == NEWEST else soak) for each in SUPPORTED])
 def test_release_in_the_tree_equals_kafkas_jars(tmp_path: Path, version: str) -> None:
-    """`python -m mockraft.codegen sync --kafka-version VERSION` writes it anew."""
+    """`make sync X=VERSION` writes it anew."""
     copy = tmp_path / "schemas_json"
     shutil.copytree(SCHEMAS, copy, ignore=shutil.ignore_patterns(version, "proposals"))
     assert files(sync(version, copy)) == files(SCHEMAS / version)
 
 
 def test_a_release_that_maven_does_not_have_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["--kafka-version", "0.0.0", "--into", str(tmp_path)]) == 1
+    assert main(["0.0.0", "--into", str(tmp_path)]) == 1
     assert "Kafka 0.0.0's jars are not available" in capfd.readouterr().err
 
 

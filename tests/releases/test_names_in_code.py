@@ -36,6 +36,7 @@ NAMED = {
     "kafka/tools.py": "the releases in which tools became other classes",
     "releases/behaviour.py": "the releases in which rules began",
     "releases/release.py": "the supported ones and the default",
+    "wire/api_keys.py": "the release that it is generated from",
     "twin/brokers.py": "the first release whose controllers simulated brokers follow",
 }
 NAME = "|".join(rf"{re.escape(each.rpartition('.')[0])}(\.\d+)?" for each in SUPPORTED)

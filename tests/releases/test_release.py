@@ -2,7 +2,7 @@
 
 import pytest
 from mockraft.releases import DEFAULT, NEWEST, SUPPORTED, Release, release
-from mockraft.releases.specs import read, sort_key
+from mockraft.wire.spec_files import read, sort_key
 
 EACH = [release(version) for version in SUPPORTED]
 SINCE_4_3 = {"UnregisterControllerRequest", "UnregisterControllerResponse"}

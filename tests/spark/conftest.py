@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.releases.specs import sort_key
+from mockraft.wire.spec_files import sort_key
 from typer.testing import Result
 
 from ..cli.cli import invoke

@@ -155,6 +155,7 @@ print(*sorted(sys.modules.keys() - before))
         assert self.modules_after("import mockraft.wire.messages.metadata_response") == {
             "__future__",
             "_struct",
+            "mockraft.wire.errors",
             "mockraft.wire.message",
             "mockraft.wire.messages",
             "mockraft.wire.messages.metadata_response",

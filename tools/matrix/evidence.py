@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mockraft.releases.specs import sort_key
+from mockraft.wire.spec_files import sort_key
 
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "data"
 

@@ -14,13 +14,13 @@ from mockraft.conformance import Run, run
 from mockraft.conformance.comparison import Parting, outcome_text, partings
 from mockraft.kafka.processes import random_uuid
 from mockraft.releases import Release
-from mockraft.releases.specs import FOLDERS
 from mockraft.testing.process import MockraftController
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.overlay import Overlay, using
 from mockraft.wire.schema_files import load as load_schema
 from mockraft.wire.schema_files import parse
+from mockraft.wire.spec_files import FOLDERS
 
 from tests.wire.conftest import MANNERS, NOT_GENERATED, Answer, Tree, ask_java, random_body, without_records
 

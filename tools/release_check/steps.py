@@ -7,7 +7,6 @@ from collections import Counter
 from confluent_kafka import KafkaException
 from mockraft.codegen.compare import compare
 from mockraft.codegen.generate import generate_release
-from mockraft.codegen.sync import SyncError, sync
 from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, random_uuid
 from mockraft.releases import NEWEST, Release, release
@@ -15,6 +14,7 @@ from mockraft.releases.changes import TITLES, as_markdown
 from mockraft.testing.process import MockraftController
 
 from tests.clients import consume, create_topic, produce
+from tools.sync.kafka_release import SyncError, sync
 
 from .judged import judge_controller, judge_messages
 from .report import FailedError, Found, Step, block

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from mockraft.releases import SUPPORTED, release
+from mockraft.wire import spec_files
 from mockraft.wire.names import snake
 from mockraft.wire.redaction.masks import HIDDEN
 
@@ -100,7 +100,7 @@ def masked_configs(values: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _plain_configs() -> frozenset[str]:
     """Return the known keys that are not passwords; a key means the same for every type of resource that has it."""
-    tables = [release(each).config_tables for each in SUPPORTED]
+    tables = [spec_files.table(each, "configs.json") for each in spec_files.shipped_versions()]
     kinds = ("topic", "broker", "group", "client_metrics")
     rows = [row for table in tables for kind in kinds for row in table[kind]]
     return frozenset(row["name"] for row in rows) - {row["name"] for row in rows if row["type"] == "PASSWORD"}

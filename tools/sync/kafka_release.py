@@ -1,24 +1,22 @@
-"""`python -m mockraft.codegen sync`: copy a Kafka release's specs and facts from its own jars.
+"""A Kafka release's specs and facts, copied from its own jars.
 
 Maven fetches the jars. The JSON specs are copied byte for byte, an older release's only where they differ from the
-next newer one's; the small Java programs in codegen/java read error codes, configuration keys, feature levels and
+next newer one's; the small Java programs in `java` read error codes, configuration keys, feature levels and
 offered API versions from Kafka's classes. SOURCE.toml lists the artifacts, and the specs of the next newer release that
 a release lacks.
 """
 
-import argparse
 import hashlib
 import json
 import os
 import subprocess
-import sys
 import tomllib
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.kafka.jars import classpath
-from mockraft.releases import NEWEST, specs
+from mockraft.wire import spec_files
 from mockraft.wire.json_form import Json
 
 JAVA_FOLDER = Path(__file__).parent / "java"
@@ -43,26 +41,6 @@ class SyncError(Exception):
     """A fact of a release that could not be read, as one line for the user."""
 
 
-def main(arguments: list[str]) -> int:
-    """Run the subcommand; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m mockraft.codegen sync",
-        description="Read message specs, error codes, features, configuration keys and API versions from a release's "
-        "jars, which Maven fetches (Java 17+ and mvn needed).",
-        epilog=f"then: python -m mockraft.codegen compare {NEWEST} X, and see CONTRIBUTING.md for the rest of the way",
-    )
-    parser.add_argument("--kafka-version", required=True, metavar="X", help=f"a release on Maven, such as {NEWEST}")
-    parser.add_argument("--into", type=Path, default=Path("schemas_json"), help="the folder of releases (%(default)s)")
-    options = parser.parse_args(arguments)
-    try:
-        folder = sync(options.kafka_version, options.into)
-    except SyncError as error:
-        print(f"sync: {error}", file=sys.stderr)
-        return 1
-    print(f"{folder}: {sum(1 for _ in folder.rglob('*.json'))} files from Kafka {options.kafka_version}")
-    return 0
-
-
 def sync(kafka_version: str, into: Path) -> Path:
     """Write `into`/`kafka_version` and return it. Raises SyncError if Maven, Java or the release is missing.
 
@@ -74,11 +52,11 @@ def sync(kafka_version: str, into: Path) -> Path:
         raise SyncError(f"Kafka {kafka_version}'s jars are not available: {error}") from error
     facts = {name: run_java(program, jars) for name, program in FACTS.items()}
     into.mkdir(parents=True, exist_ok=True)
-    all_specs = {each: specs.read(into, each) for each in specs.versions(into)}
-    sources = {each: tomllib.loads((into / each / specs.SOURCE_FILE).read_text()) for each in all_specs}
+    all_specs = {each: spec_files.read(into, each) for each in spec_files.versions(into)}
+    sources = {each: tomllib.loads((into / each / spec_files.SOURCE_FILE).read_text()) for each in all_specs}
     all_specs[kafka_version], sources[kafka_version] = read_jars(jars, kafka_version)
     newer: Mapping[str, str] = {}
-    for each in sorted(all_specs, key=specs.sort_key, reverse=True):
+    for each in sorted(all_specs, key=spec_files.sort_key, reverse=True):
         write_specs(into / each, all_specs[each], newer, sources[each])
         newer = all_specs[each]
     folder = into / kafka_version
@@ -109,7 +87,7 @@ def read_jars(jars: str, kafka_version: str) -> tuple[dict[str, str], dict[str, 
 
 def write_specs(folder: Path, own: Mapping[str, str], newer: Mapping[str, str], source: Mapping[str, Json]) -> None:
     """Write the specs of a release that differ from the next newer release's, byte for byte, and its SOURCE.toml."""
-    for path in {*own, *specs.own_files(folder)}:
+    for path in {*own, *spec_files.own_files(folder)}:
         file = folder / path
         if path in own and own[path] != newer.get(path):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +103,7 @@ def write_specs(folder: Path, own: Mapping[str, str], newer: Mapping[str, str], 
         table = source[name]
         assert isinstance(table, dict)
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""]
-    (folder / specs.SOURCE_FILE).write_text("\n".join(lines))
+    (folder / spec_files.SOURCE_FILE).write_text("\n".join(lines))
 
 
 def _paths(jars: str) -> list[str]:
@@ -136,7 +114,7 @@ def _paths(jars: str) -> list[str]:
 
 
 def run_java(program: str, jars: str) -> str:
-    """Return the output of `codegen/java/<program>.java` run with Kafka on its class path. SyncError if it fails."""
+    """Return the output of `java/<program>.java` run with Kafka on its class path. SyncError if it fails."""
     command = ["java", "-Xmx128m", "-cp", jars, str(JAVA_FOLDER / f"{program}.java")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

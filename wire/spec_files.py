@@ -1,11 +1,18 @@
-"""Message specs of a release: its own files, and those of newer releases that it shares."""
+"""The files of `mockraft.schemas_json`: the tables of each release, and its message specs.
+
+A release has the specs in its own folder, and those of newer releases that it shares.
+"""
 
 from __future__ import annotations
 
+import json
+import pkgutil
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from mockraft import schemas_json
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -61,8 +68,23 @@ def own_files(folder: Traversable) -> dict[str, str]:
 @cache
 def shipped(version: str) -> Mapping[str, str]:
     """Return the specs of a supported release by path. A spec that a newer release shares is the same object."""
-    from importlib import resources
+    newer = [each for each in shipped_versions() if sort_key(each) > sort_key(version)]
+    return _over(_root() / version, shipped(newer[-1]) if newer else {})
 
-    root = resources.files("mockraft.schemas_json")
-    newer = [each for each in versions(root) if sort_key(each) > sort_key(version)]
-    return _over(root / version, shipped(newer[-1]) if newer else {})
+
+def shipped_versions() -> list[str]:
+    """Return the supported releases, the newest first."""
+    return versions(_root())
+
+
+def table(version: str, file: str) -> Any:
+    """Return the content of a JSON file of a supported release: `configs.json`."""
+    data = pkgutil.get_data(schemas_json.__name__, f"{version}/{file}")
+    assert data is not None, "every loader of modules can read a package's files"
+    return json.loads(data)
+
+
+def _root() -> Traversable:
+    from importlib import resources  # not with the module, which every controller imports
+
+    return resources.files(schemas_json)
