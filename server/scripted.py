@@ -20,7 +20,6 @@ from mockraft.server.responses import Responses, answered_version
 from mockraft.server.stubs.endings import Blackhole
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.plan import Plan
-from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import api_keys
@@ -61,11 +60,6 @@ class ScriptedRequest:
         self.received_ms = self.ctx.now_ms
         self._call = 0 if self.stub is None else self.stub.call_count
 
-    @property
-    def rng(self) -> SeededRandom:
-        """The random values of this call of the stub, independent of later calls."""
-        return SeededRandom(0, self._call)
-
     def begin(self, now_ms: int) -> Result:
         """Return the response, NOTHING, or `Parked`."""
         try:
@@ -93,10 +87,8 @@ class ScriptedRequest:
         # Releasing a client retries the parked requests: `StubList.on_release`.
         return Parked(NEVER_MS, retry)
 
-    def _wait(
-        self, delays: Sequence[Callable[[SeededRandom], int]], now_ms: int, then: Callable[[int], Result]
-    ) -> Result:
-        ms = sum(delay(self.rng) for delay in delays) if delays else 0
+    def _wait(self, delays: Sequence[Callable[[int], int]], now_ms: int, then: Callable[[int], Result]) -> Result:
+        ms = sum(delay(self._call) for delay in delays) if delays else 0
         if ms <= 0:
             return then(now_ms)
         due_ms = now_ms + ms
@@ -137,7 +129,7 @@ class ScriptedRequest:
             return frame
         frame = frame if plan.raw is None else plan.raw
         for edit in plan.frame_edits:
-            frame = edit(frame, self.rng)
+            frame = edit(frame, self._call)
         return frame if plan.is_sent else b""
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
-from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire import messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.kio_entities import from_kio, is_kio
@@ -249,11 +249,11 @@ class DelayOn(Action):
         """Add the delay."""
         ms, jitter_ms, seed = self.ms, self.jitter_ms, self.seed
 
-        def delay_ms(rng: SeededRandom) -> int:
-            return max(0, ms - jitter_ms + SeededRandom(seed, rng.below(1 << 53)).below(2 * jitter_ms + 1))
+        def delay_ms(call: int) -> int:
+            return max(0, ms + Random(f"{seed}/{call}").randint(-jitter_ms, jitter_ms))
 
         waits_before = self.before and not plan.has_answer
-        (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _rng: ms)
+        (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _call: ms)
 
 
 def as_message(value: object, api: ServedApi[Message, Message]) -> Message:

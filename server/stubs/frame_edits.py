@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.actions import Action, bytes_of
 from mockraft.server.stubs.errors import StubError
-from mockraft.server.stubs.seeded_random import SeededRandom
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.plan import Plan
@@ -33,8 +33,8 @@ class FrameEdit(Action):
         plan.frame_edits.append(self.edited)
         plan.reason.append(self.name)
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
-        """Return the bytes to send in place of the frame."""
+    def edited(self, frame: Frame, call: int) -> Frame:
+        """Return the bytes to send in place of the frame; `call` is the number of the stub's call."""
         raise AssertionError(f"{self.name} edits nothing")
 
 
@@ -48,7 +48,7 @@ class WrongCorrelationId(FrameEdit):
     example: ClassVar[Json] = {"by": 1000}
     main = "by"
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
+    def edited(self, frame: Frame, call: int) -> Frame:
         """Return the frame with another correlation id."""
         return frame[:4] + _shifted(frame[4:8], self.by) + frame[8:]
 
@@ -63,7 +63,7 @@ class WrongLength(FrameEdit):
     example: ClassVar[Json] = {"by": -4}
     main = "by"
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
+    def edited(self, frame: Frame, call: int) -> Frame:
         """Return the frame with another length."""
         return _shifted(frame[:4], self.by) + frame[4:]
 
@@ -82,7 +82,7 @@ class Truncate(FrameEdit):
         if type(self.bytes) is not int or self.bytes < 0:
             raise StubError(f"expected bytes from 0 on, got {self.bytes!r}", "bytes")
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
+    def edited(self, frame: Frame, call: int) -> Frame:
         """Return the beginning of the frame."""
         return frame[: self.bytes]
 
@@ -102,12 +102,12 @@ class Corrupt(FrameEdit):
         if type(self.bytes) is not int or self.bytes < 1:
             raise StubError(f"expected bytes from 1 on, got {self.bytes!r}", "bytes")
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
+    def edited(self, frame: Frame, call: int) -> Frame:
         """Return the frame with other bytes."""
         edited = bytearray(frame)
-        rng = SeededRandom(self.seed, rng.below(1 << 53))
+        rng = Random(f"{self.seed}/{call}")
         for _ in range(self.bytes if len(frame) > _HEAD_BYTES else 0):
-            edited[_HEAD_BYTES + rng.below(len(frame) - _HEAD_BYTES)] ^= 1 + rng.below(255)
+            edited[rng.randrange(_HEAD_BYTES, len(frame))] ^= rng.randint(1, 255)
         return Frame(edited)
 
 
@@ -125,7 +125,7 @@ class Duplicate(FrameEdit):
         if type(self.times) is not int or not 1 <= self.times <= 1000:
             raise StubError(f"expected a number from 1 to 1000, got {self.times!r}", "times")
 
-    def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
+    def edited(self, frame: Frame, call: int) -> Frame:
         """Return the frame repeated."""
         return frame * self.times
 

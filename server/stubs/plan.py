@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.errors import StubError
-from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ class Plan:
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
+    Delays and frame edits get the number of the stub's call, which is the seed of what they draw.
+
     `is_untouched`: the controller's answer to the unchanged request is sent as it is, possibly later. A plan that
     `varies` has to be `resolved` for each request first.
     """
@@ -37,15 +38,15 @@ class Plan:
         self._resolvers: list[Resolver] | None = None
         self.varies = False
         self.held_by = ""
-        self.delays_before: list[Callable[[SeededRandom], int]] = []
+        self.delays_before: list[Callable[[int], int]] = []
         self.request_changes: list[Callable[[Message], object]] = []
         self.passes = False
         self.respond: Respond | None = None
         self.refused_with = 0
         self.raw: bytes | None = None
         self.response_changes: list[Callable[[Message], Message | None]] = []
-        self.delays: list[Callable[[SeededRandom], int]] = []
-        self.frame_edits: list[Callable[[bytes, SeededRandom], bytes]] = []
+        self.delays: list[Callable[[int], int]] = []
+        self.frame_edits: list[Callable[[bytes, int], bytes]] = []
         self.is_sent = True
         self.end = ""
         self.reason: list[str] = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire.names import camel, snake
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class WithProbability(Trigger):
 
     def fires(self, number: int) -> bool:
         """Return True if it is drawn."""
-        return SeededRandom(self.seed, number).random() < self.with_probability
+        return Random(f"{self.seed}/{number}").random() < self.with_probability
 
     def to_json(self) -> Tree:
         """Return the trigger as JSON."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
-from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ def chaos(
     if not targets:
         raise ValueError("targets: must not be empty; omit it to affect all clients")
     drawn = _kinds(kinds)
-    rng = ToxicRandom(f"chaos/{seed}")
+    rng = Random(f"chaos/{seed}")
     plan: list[Tree] = []
-    at_ms = int(rng.exponential(mean_interval_ms))
+    at_ms = int(rng.expovariate(1 / mean_interval_ms))
     while at_ms < length_ms:
-        kind = drawn[rng.below(len(drawn))]
+        kind = rng.choice(drawn)
         fault: Tree = {"kind": kind.name, "params": _params(kind, broker_ids, rng)}
         if kind.toxic is not None:
-            fault |= {"match": dict(targets[rng.below(len(targets))]), "seed": rng.below(1 << 31)}
-        duration_ms = 1 + min(int(rng.exponential(mean_duration_ms)), length_ms - at_ms)
+            fault |= {"match": dict(rng.choice(targets)), "seed": rng.randrange(1 << 31)}
+        duration_ms = 1 + min(int(rng.expovariate(1 / mean_duration_ms)), length_ms - at_ms)
         plan.append({"at": at_ms, "duration": duration_ms, "fault": fault})
-        at_ms += 1 + int(rng.exponential(mean_interval_ms))
+        at_ms += 1 + int(rng.expovariate(1 / mean_interval_ms))
     return plan
 
 
@@ -87,20 +87,20 @@ def _kinds(names: Iterable[str] | None) -> list[Kind]:
     return chosen
 
 
-def _params(kind: Kind, broker_ids: Sequence[int], rng: ToxicRandom) -> Tree:
+def _params(kind: Kind, broker_ids: Sequence[int], rng: Random) -> Tree:
     params = {camel(one.name): _value(kind, one, broker_ids, rng) for one in kind.parameters}
     return {name: value for name, value in params.items() if value is not None}
 
 
-def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], rng: ToxicRandom) -> Json:
+def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], rng: Random) -> Json:
     if parameter.name == "broker_id" and broker_ids:
-        return broker_ids[rng.below(len(broker_ids))]
+        return rng.choice(broker_ids)
     if parameter.choices:
-        return parameter.choices[rng.below(len(parameter.choices))]
+        return rng.choice(parameter.choices)
     if parameter.drawn is not None:
         low, high = parameter.drawn
         return (
-            rng.between(int(low), int(high)) if parameter.type == "int" else round(low + (high - low) * rng.random(), 6)
+            rng.randint(int(low), int(high)) if parameter.type == "int" else round(low + (high - low) * rng.random(), 6)
         )
     if parameter.default is REQUIRED:
         about = "give broker_ids" if parameter.name == "broker_id" else "chaos cannot draw it"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.faults.kinds import InForce, Kind, Params, Undo
-from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ class Fault:
             return False
         return self.toxicity_now >= 1 or self.rng(client, "toxicity").random() < self.toxicity_now
 
-    def rng(self, client: ClientEnd, what: str) -> ToxicRandom:
+    def rng(self, client: ClientEnd, what: str) -> Random:
         """Return this fault's random draws for one purpose on one connection."""
-        return ToxicRandom(f"{self.seed}/{self.kind.name}/{client.node}/{client.connection}/{what}")
+        return Random(f"{self.seed}/{self.kind.name}/{client.node}/{client.connection}/{what}")
 
     def ramped(self, share: float) -> None:
         """Scale the fault from 0 to 1: its parameters that can grow, else its toxicity."""

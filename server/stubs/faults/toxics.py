@@ -7,14 +7,15 @@ in the stream and not per chunk (except latency, slicer and duplicate, which are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import Enum
+from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import Fault
     from mockraft.server.stubs.faults.kinds import Params
-    from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 
 BANDWIDTH_STEPS_PER_SECOND = 50
 PIECES_MAX = 4096
@@ -34,7 +35,7 @@ Item = tuple[float, bytes | End]
 class Toxic:
     """A fault at work on one direction of one connection since `began_ms`; the base class lets everything pass."""
 
-    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
+    def __init__(self, fault: Fault, rng: Random, began_ms: int) -> None:
         self.fault = fault
         self.lost = False
         """True if bytes of the stream are lost, so that it can never be whole again."""
@@ -73,7 +74,7 @@ class Latency(Toxic):
 
     def _later(self, at_ms: float) -> float:
         jitter_ms = int(self.params.number("jitter_ms"))
-        delay_ms = self.params.number("latency_ms") + (self._rng.between(-jitter_ms, jitter_ms) if jitter_ms else 0)
+        delay_ms = self.params.number("latency_ms") + (self._rng.randint(-jitter_ms, jitter_ms) if jitter_ms else 0)
         self._last_ms = max(self._last_ms, at_ms + max(0, delay_ms))
         return self._last_ms
 
@@ -102,7 +103,7 @@ class Slicer(Toxic):
         start = 0
         self._last_ms = max(self._last_ms, at_ms)
         while start < len(data):
-            size = max(1, average + (self._rng.between(-variation, variation) if variation else 0))
+            size = max(1, average + (self._rng.randint(-variation, variation) if variation else 0))
             if start:
                 self._last_ms += self.params.number("delay_ms")
             yield self._last_ms, data[start : start + size]
@@ -143,7 +144,7 @@ class Down(Toxic):
 class Counted(Toxic):
     """Base of toxics that let `bytes` bytes pass."""
 
-    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
+    def __init__(self, fault: Fault, rng: Random, began_ms: int) -> None:
         super().__init__(fault, rng, began_ms)
         self._passed = 0
 
@@ -183,7 +184,7 @@ class Truncate(Counted):
 class Corrupt(Toxic):
     """Change bytes to others: every `every_nth` one, or each with a `probability`."""
 
-    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
+    def __init__(self, fault: Fault, rng: Random, began_ms: int) -> None:
         super().__init__(fault, rng, began_ms)
         self._until_next: int | None = None
 
@@ -195,7 +196,7 @@ class Corrupt(Toxic):
             changed = bytearray(data)
             while self._until_next is not None and self._until_next < len(data):
                 self.fault.met += 1
-                changed[self._until_next] ^= self._rng.between(1, 255)
+                changed[self._until_next] ^= self._rng.randint(1, 255)
                 gap = self._gap()
                 self._until_next = None if gap is None else self._until_next + 1 + gap
             data = bytes(changed)
@@ -208,7 +209,9 @@ class Corrupt(Toxic):
         if self.params.number("every_nth"):
             return self.params.integer("every_nth") - 1
         probability = self.params.number("probability")
-        return self._rng.failures(probability) if probability > 0 else None
+        if probability <= 0:
+            return None
+        return 0 if probability >= 1 else int(math.log(1.0 - self._rng.random()) / math.log1p(-probability))
 
 
 class Duplicate(Toxic):
