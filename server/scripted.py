@@ -17,9 +17,9 @@ from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
-from mockraft.server.stubs.endings import Blackhole
+from mockraft.server.stubs.action import AnswerPlan
+from mockraft.server.stubs.actions import Blackhole
 from mockraft.server.stubs.match import StubRequest
-from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import api_keys
@@ -29,9 +29,9 @@ from mockraft.wire.message import Message
 NOTHING: Final = Message()
 """Sentinel: send no response message (raw bytes may still be sent)."""
 
-_PASS = Plan(())
-_HELD = Plan((Blackhole(),))
-_RELEASED = Plan(())
+_PASS = AnswerPlan(())
+_HELD = AnswerPlan((Blackhole(),))
+_RELEASED = AnswerPlan(())
 _RELEASED.reason.append("blackholed until released")
 
 
@@ -51,7 +51,7 @@ class ScriptedRequest:
     unmatched: bool = False
     is_noted: bool = False
     carried: ScriptedRequest | None = None
-    plan: Plan = field(init=False)
+    plan: AnswerPlan = field(init=False)
     received_ms: int = field(init=False)
     _call: int = field(init=False)
 

@@ -17,10 +17,9 @@ from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.effects import Effect
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.fault import ClientEnd, Fault
+    from mockraft.server.stubs.faults.fault import ClientEnd, End, Fault, Toxic
     from mockraft.server.stubs.faults.pipe import Pipe
     from mockraft.server.stubs.faults.registry import Faults
-    from mockraft.server.stubs.faults.toxics import End, Toxic
     from mockraft.server.tcp import TcpListener
     from mockraft.server.tcp_connections import TcpConnection
 
@@ -126,7 +125,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
                     toxics.append(toxic)
             is_whole &= pipe.apply(toxics)
         if not is_whole and not self._is_closing:
-            from mockraft.server.stubs.faults.toxics import End
+            from mockraft.server.stubs.faults.fault import End
 
             # As toxiproxy does when a timeout toxic is removed: bytes are missing, the connection cannot continue.
             self._end(End.CLOSE, "a fault that swallowed bytes of it is over")
@@ -235,7 +234,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
 
     def _end(self, end: End, reason: str) -> None:
         """End the connection as the fault requires; the journal has the reason."""
-        from mockraft.server.stubs.faults.toxics import End
+        from mockraft.server.stubs.faults.fault import End
 
         self._is_closing = True
         if end is End.RESET:

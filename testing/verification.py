@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api.journal import Exchange, VerificationError, merged, verify, when
-from mockraft.kafka_api.journal.lines import began_ms
 from mockraft.server.double import Double
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub, stub
@@ -76,9 +75,8 @@ def verified(
         return [miss.describe() for miss in stubs.near_misses(wanted, exchanges)] if isinstance(wanted, Match) else []
 
     entries = merged(double.journals.values(), since)
-    since_ms = began_ms(entries)
     try:
-        return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+        return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near)
     except VerificationError as error:
         error.double = double
         raise

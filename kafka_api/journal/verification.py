@@ -38,25 +38,20 @@ def verify(
     *,
     at_least: int | None = None,
     at_most: int | None = None,
-    what: str = "",
     near: NearMisses | None = None,
-    since_ms: int | None = None,
 ) -> list[Exchange]:
     """Return the matching exchanges if their number is as expected; at least one by default.
 
-    `what` is the match in words; `near` describes near misses; times are seconds since `since_ms`, or since the first
-    entry. Raise VerificationError, and ValueError for numbers that contradict each other.
+    `near` describes near misses. Raise VerificationError, and ValueError for numbers that contradict each other.
     """
     least, most = _bounds(n, at_least, at_most)
     entries = list(entries)
-    since_ms = began_ms(entries) if since_ms is None else since_ms
+    since_ms = began_ms(entries)
     exchanges = [entry for entry in entries if isinstance(entry, Exchange)]
     found = [exchange for exchange in exchanges if match is None or match(exchange)]
     if least <= len(found) and (most is None or len(found) <= most):
         return found
-    parts = [
-        f"{what or described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"
-    ]
+    parts = [f"{_described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"]
     if found:
         shown = [f"  {text}" for text in lines(found[-FOUND_SHOWN_MAX:], since_ms)]
         parts.append("\n".join([f"found{_of(shown, found)}:", *shown]))
@@ -72,7 +67,7 @@ def verify(
     raise VerificationError("\n\n".join(parts), journal)
 
 
-def described(match: Matching | None) -> str:
+def _described(match: Matching | None) -> str:
     """Return a match in a few words, without secrets; of a function its name."""
     to_json = getattr(match, "to_json", None)
     if to_json is None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar
 
-from mockraft.server.stubs.actions import Action, known_actions
+from mockraft.server.stubs.actions import ACTIONS, Action
 from mockraft.server.stubs.match import SCOPES
 from mockraft.server.stubs.predicates import OPERATORS
-from mockraft.server.stubs.scenarios import Scenario
-from mockraft.server.stubs.stub import ID_RULE
+from mockraft.server.stubs.stub import ID_RULE, Scenario
 from mockraft.server.stubs.triggers import TRIGGERS
 from mockraft.wire.names import camel
 from pydantic import GetJsonSchemaHandler, RootModel
@@ -77,9 +76,9 @@ def trigger_schema() -> Schema:
 def action_schema() -> Schema:
     """Return the schema of one of the actions, with its parameters."""
     properties: Schema = {}
-    for kind in known_actions().values():
+    for kind in ACTIONS.values():
         properties[kind.name] = _parameters(kind) | {"description": _described(kind)}
-    for kind in known_actions().values():
+    for kind in ACTIONS.values():
         beside = [field for field in fields(kind) if kind.takes_whole and field.name != kind.main]
         properties |= {camel(each.name): plain_type(each.type, f"Of `{kind.name}`.") for each in beside}
     return closed_object(
@@ -197,7 +196,7 @@ class Stub(Tabled):
 
 def parts() -> dict[str, Schema]:
     """Return the schemas that others refer to, by the name of their component."""
-    objects = [kind for kind in known_actions().values() if _own(kind) and kind.main is None]
+    objects = [kind for kind in ACTIONS.values() if _own(kind) and kind.main is None]
     return {
         "Action": action_schema(),
         "StubScenario": _fields_schema(Scenario, "The state of a scenario that a stub requires, and the one it sets."),

@@ -8,65 +8,44 @@ the chain does. Answers of actions before `disconnectOn` or `reset` are still se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.action import Action, AnswerPlan, Keys, Resolver
+from mockraft.server.stubs.errors import StubError, read_parameters, unknown
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
-from mockraft.wire import messages
+from mockraft.server.stubs.frame_edits import (
+    Corrupt,
+    Duplicate,
+    Raw,
+    Truncate,
+    WrongCorrelationId,
+    WrongLength,
+    bytes_of,
+)
+from mockraft.wire import error_codes, messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.kio_entities import from_kio, is_kio
 from mockraft.wire.message import Message
 from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
-    from mockraft.kafka_api.api import Api as ServedApi
+    from mockraft.kafka_api.api import Api
     from mockraft.server.stubs.match import StubRequest
-    from mockraft.server.stubs.plan import Plan
     from mockraft.wire.json_form import Json, Tree
 
-Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
-"""Return the actions for a call, given its number (from 1) and the request."""
+EXHAUSTED = ("stick", "passThrough")
 
-Keys = frozenset[int]
-"""API keys that a stub is about; empty for any."""
+Values = Callable[..., object] | Iterable[object]
+
+ValueSource = Callable[["StubRequest"], object]
+
 
 FieldChange = Mapping[str, object] | Callable[[Any], Message | None]
 """New values by field path, or a function that gets the message and changes it or returns another."""
-
-
-@dataclass(frozen=True)
-class Action:
-    """Base of all actions: `name` in JSON, and `main`, the parameter that may be given alone."""
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    example: ClassVar[Json] = True
-    main: ClassVar[str | None] = None
-    takes_whole: ClassVar[bool] = False
-
-    def extend(self, plan: Plan) -> None:
-        """Add the action to a plan. Raise StubError if it cannot follow what the plan has."""
-        raise AssertionError(f"{self.name} does nothing")
-
-    def resolver(self) -> Resolver:
-        """Return a per-stub resolver that keeps state between calls."""
-        return lambda number, received: (self,)
-
-    def check(self, keys: Keys) -> None:
-        """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
-
-    def to_json(self) -> Tree:
-        """Return the action's shortest JSON."""
-        parameters = {name: shown(value) for name, value in write_parameters(self).items()}
-        main = self.main and camel(self.main)
-        if not parameters:
-            return {self.name: True}
-        if main in parameters and (self.takes_whole or len(parameters) == 1):
-            return {self.name: parameters.pop(main), **parameters}
-        return {self.name: parameters}
 
 
 @dataclass(frozen=True)
@@ -76,7 +55,7 @@ class PassThrough(Action):
     name = "passThrough"
     summary = "The controller answers, as without the stub."
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Let the controller answer."""
         plan.take_answer()
         plan.passes = True
@@ -99,7 +78,7 @@ class InjectError(Action):
             raise StubError(f"expected a text, got {self.message!r}", "message")
         assert error_code(self.error, "") is not None
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Answer with the API's error form."""
         plan.take_answer()
         code, message = error_code(self.error, ""), self.message
@@ -135,7 +114,7 @@ class Answer(Action):
             for key in keys:
                 message_from_tree(messages.response(key), self.body)
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Answer with the response."""
         plan.take_answer()
         body = self.body
@@ -181,7 +160,7 @@ class Change(Action):
                     except StubError as wrong:
                         raise StubError(wrong.what, f"{side}.{path}") from None
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Let the controller answer unless another action does, and set the fields on the way in and out."""
         if self.request:
             if plan.has_answer and not plan.passes:
@@ -213,7 +192,7 @@ class UnknownTaggedField(Action):
             raise StubError(f"a tag is a number from 0 on, got {self.tag!r}", "tag")
         assert bytes_of(self.hex) is not None
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Add the field to the response."""
         plan.let_pass()
         tag, data = self.tag, bytes_of(self.hex)
@@ -245,7 +224,7 @@ class DelayOn(Action):
             if type(getattr(self, name)) is not int or getattr(self, name) < 0:
                 raise StubError(f"expected milliseconds from 0 on, got {getattr(self, name)!r}", camel(name))
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Add the delay."""
         ms, jitter_ms, seed = self.ms, self.jitter_ms, self.seed
 
@@ -256,29 +235,170 @@ class DelayOn(Action):
         (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _call: ms)
 
 
-def as_message(value: object, api: ServedApi[Message, Message]) -> Message:
+@dataclass(frozen=True)
+class Answers(Action):
+    """One of `values` for each call, or what the function returns for a request.
+
+    A value is a response (a message, or its fields), an error's name or number, an action or several, an exception
+    (the answer is UNKNOWN_SERVER_ERROR, the journal has the traceback), a function, or None for the controller's own
+    answer. A function gets the request and, if it takes two arguments, its context (`StubRequest`). After the end of a
+    list its last value is repeated, unless `exhausted` is "passThrough".
+    """
+
+    values: Values
+    exhausted: str = "stick"
+    name = "answers"
+    summary = (
+        "One for each call, in order: actions, in Python also responses, functions and any iterable. The "
+        "last one is repeated, unless `exhausted` is `passThrough`."
+    )
+    example: ClassVar[Json] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
+    main = "values"
+    takes_whole = True
+
+    def __post_init__(self) -> None:
+        exhausted = "passThrough" if self.exhausted == "pass_through" else self.exhausted
+        object.__setattr__(self, "exhausted", exhausted)
+        if exhausted not in EXHAUSTED:
+            raise StubError(f"expected {' or '.join(EXHAUSTED)}, got {exhausted!r}", "exhausted")
+        if isinstance(self.values, str | bytes | Mapping) or not (
+            callable(self.values) or isinstance(self.values, Iterable)
+        ):
+            raise StubError(f"expected a list of answers, got {self.values!r}")
+        if isinstance(self.values, list | tuple):
+            if not self.values:
+                raise StubError("expected at least one answer")
+            object.__setattr__(self, "values", tuple(_read(each, index) for index, each in enumerate(self.values)))
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Mark the plan as different for each call."""
+        plan.take_answer()
+        plan.varies = True
+
+    def check(self, keys: Keys) -> None:
+        """Check the answers that are known beforehand against the APIs."""
+        for index, value in enumerate(self.values if isinstance(self.values, list | tuple) else ()):
+            if callable(value) or isinstance(value, BaseException):
+                continue
+            try:
+                for action in as_actions(value):
+                    action.check(keys)
+            except StubError as wrong:
+                raise wrong.within(f"[{index}]") from None
+
+    def to_json(self) -> Tree:
+        """Return the action as JSON, as far as JSON can express it."""
+        values = self.values
+        tree = [_json(value) for value in values] if isinstance(values, list | tuple) else shown_source(values)
+        return {self.name: tree, **({"exhausted": self.exhausted} if self.exhausted != "stick" else {})}
+
+    def resolver(self) -> Resolver:
+        """Return the resolver of each call; an iterable begins anew with each stub that uses the action."""
+        next_value = self._values()
+
+        def resolve(number: int, received: StubRequest) -> Sequence[Action]:
+            # A function may give another one.
+            value = _value_source(next_value(number)(received))(received)
+            if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
+                raise value
+            return as_actions(value)
+
+        return resolve
+
+    def _values(self) -> Callable[[int], ValueSource]:
+        """Return a function from call number to answer source."""
+        values, sticks = self.values, self.exhausted == "stick"
+        if callable(values):
+            asking = _value_source(values)
+            return lambda number: asking
+        if isinstance(values, list | tuple):
+            each = [*map(_value_source, values), *(() if sticks else (_value_source(None),))]
+            return lambda number: each[min(number, len(each)) - 1]
+        rest: Iterator[object] | None = None
+        last: object = None
+
+        def following(number: int) -> ValueSource:
+            nonlocal rest, last
+            rest = iter(values) if rest is None else rest
+            last = next(rest, last if sticks else None)
+            return _value_source(last)
+
+        return following
+
+
+@dataclass(frozen=True)
+class Drop(Action):
+    """Send no answer; the connection stays open."""
+
+    name = "drop"
+    summary = (
+        "No answer; the connection goes on. Alone, the controller does not see the request; after `passThrough` it "
+        "does, and its answer is lost."
+    )
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Send nothing."""
+        plan.is_sent = False
+        plan.reason.append("dropped")
+
+
+@dataclass(frozen=True)
+class DisconnectOn(Action):
+    """Close the connection after the answer of an earlier action."""
+
+    name = "disconnectOn"
+    summary = "The connection is closed, after the answer of an earlier action is sent."
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Close the connection."""
+        plan.end = "close"
+        plan.reason.append("disconnected")
+
+
+@dataclass(frozen=True)
+class Reset(Action):
+    """Break the connection with a TCP reset after the answer of an earlier action."""
+
+    name = "reset"
+    summary = "The connection is reset (TCP RST), after the answer of an earlier action is sent."
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Reset the connection."""
+        plan.end = "reset"
+        plan.reason.append("reset")
+
+
+@dataclass(frozen=True)
+class Blackhole(Action):
+    """Stop answering the client, or only the connection, until it is released."""
+
+    by: str = "clientId"
+    name = "blackhole"
+    summary = (
+        "This client (`by`: clientId), or only this connection (`by`: connection), gets no more answers, whatever "
+        "it requests, until it is released or the stub is removed; then the controller answers what waits."
+    )
+    example: ClassVar[Json] = {"by": "connection"}
+    main = "by"
+
+    def __post_init__(self) -> None:
+        if self.by not in ("clientId", "connection"):
+            raise StubError(f"expected clientId or connection, got {self.by!r}", "by")
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Hold the client or connection."""
+        plan.take_answer()
+        plan.held_by = self.by
+        plan.reason.append("blackholed")
+
+
+def as_message(value: object, api: Api[Message, Message]) -> Message:
     """Return a response from a message or a tree of its fields. Raise StubError."""
     if isinstance(value, Message):
         return value
     if isinstance(value, Mapping):
         return message_from_tree(api.response, value)
     raise StubError(f"expected a {api.response.__name__} or its fields, got {value!r}", "answer")
-
-
-def bytes_of(text: str, name: str = "hex") -> bytes:
-    """Return bytes from hexadecimal digits, spaces allowed. Raise StubError."""
-    try:
-        return bytes.fromhex(text)
-    except (TypeError, ValueError):
-        raise StubError(f"expected hexadecimal digits, got {text!r}", name) from None
-
-
-def known_actions() -> dict[str, type[Action]]:
-    """Return the actions by their name in JSON, in the order of the documentation."""
-    from mockraft.server.stubs import endings, frame_edits, side_effects
-
-    groups = (ACTIONS, side_effects.ACTIONS, endings.ACTIONS, frame_edits.ACTIONS)
-    return {kind.name: kind for actions in groups for kind in actions}
 
 
 def action_from_json(tree: object) -> Action:
@@ -289,14 +409,13 @@ def action_from_json(tree: object) -> Action:
         tree = {tree: True}
     if not isinstance(tree, Mapping):
         raise StubError(f"expected an action such as {{'injectError': 'NOT_CONTROLLER'}}, got {tree!r}")
-    kinds = known_actions()
     given = {camel(str(name)): value for name, value in tree.items()}
-    named = [name for name in given if name in kinds]
+    named = [name for name in given if name in ACTIONS]
     if not named:
-        raise StubError(unknown("action", next(iter(given), ""), kinds))
+        raise StubError(unknown("action", next(iter(given), ""), ACTIONS))
     if len(named) > 1:
         raise StubError(f"{' and '.join(named)} are separate actions: put each into its own object of the list")
-    kind, value = kinds[named[0]], given.pop(named[0])
+    kind, value = ACTIONS[named[0]], given.pop(named[0])
     if kind.main is not None and (kind.takes_whole or not isinstance(value, Mapping)):
         given = {camel(kind.main): value, **given}
         if value is True and not kind.takes_whole:
@@ -324,6 +443,59 @@ def actions_from_json(tree: object) -> tuple[Action, ...]:
     return tuple(actions)
 
 
+def as_actions(value: object) -> Sequence[Action]:
+    """Return the actions that a value of `answers` stands for. Raise StubError."""
+    if value is None:
+        return (PassThrough(),)
+    if isinstance(value, Action):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return tuple(action_from_json(each) for each in value)
+    if type(value) is int:
+        return (InjectError(value),)
+    if isinstance(value, str):
+        is_error = value.upper() in error_codes.NAMES.values()
+        return (InjectError(value) if is_error else action_from_json(value),)
+    if isinstance(value, Mapping) and value.keys() & ACTIONS.keys():
+        return (action_from_json(value),)
+    if isinstance(value, Message | Mapping) or hasattr(value, "__dataclass_fields__"):
+        return (Answer(value),)
+    raise StubError(f"expected a response, an error's name or an action, got {value!r}")
+
+
+def shown_source(values: object) -> str:
+    """Return the JSON form of a function or an iterator."""
+    return str(shown(values)) if callable(values) else f"<python {type(values).__name__}>"
+
+
+def _read(value: object, index: int) -> object:
+    """Return a value of a list as actions, unless it is called or raised later."""
+    if callable(value) or isinstance(value, BaseException):
+        return value
+    try:
+        return tuple(as_actions(value))
+    except StubError as wrong:
+        raise wrong.within(f"[{index}]") from None
+
+
+def _json(value: object) -> Json:
+    if callable(value) or isinstance(value, BaseException):
+        return shown_source(value)
+    actions = [action.to_json() for action in as_actions(value)]
+    return actions[0] if len(actions) == 1 else actions
+
+
+def _value_source(value: object) -> ValueSource:
+    """Return a function that gets the value for a request: it calls a function with as many arguments as it takes."""
+    if not callable(value) or isinstance(value, type):
+        return lambda received: value
+    try:
+        inspect.signature(value).bind(None, None)
+    except (TypeError, ValueError):
+        return lambda received: value(received.request)
+    return lambda received: value(received.request, received)
+
+
 def _changer(change: FieldChange) -> Callable[[Message], Message | None]:
     if callable(change):
         return change
@@ -346,11 +518,12 @@ def _public(message: Message) -> type:
     return kind.__mro__[1] if kind.__qualname__.startswith("_") else kind
 
 
-ACTIONS: Sequence[type[Action]] = (
-    PassThrough,
-    InjectError,
-    Answer,
-    Change,
-    UnknownTaggedField,
-    DelayOn,
-)
+ACTIONS: dict[str, type[Action]] = {
+    kind.name: kind
+    for kind in (
+        PassThrough, InjectError, Answer, Change, UnknownTaggedField, DelayOn, Answers,
+        Drop, DisconnectOn, Reset, Blackhole,
+        WrongCorrelationId, WrongLength, Truncate, Corrupt, Duplicate, Raw,
+    )
+}  # fmt: skip
+"""The actions by their name in JSON, in the order of the documentation."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar
 
-from mockraft.server.stubs.actions import Action, bytes_of
+from mockraft.server.stubs.action import Action, AnswerPlan
 from mockraft.server.stubs.errors import StubError
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.plan import Plan
     from mockraft.wire.json_form import Json
 
 Frame = bytes
@@ -27,7 +25,7 @@ _HEAD_BYTES = 8
 class FrameEdit(Action):
     """Base of the edits: they work on the bytes of an answer, length included."""
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Edit the bytes before they are sent."""
         plan.let_pass()
         plan.frame_edits.append(self.edited)
@@ -143,11 +141,19 @@ class Raw(Action):
     def __post_init__(self) -> None:
         assert bytes_of(self.hex) is not None
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: AnswerPlan) -> None:
         """Answer with the bytes."""
         plan.take_answer()
         plan.raw = bytes_of(self.hex)
         plan.reason.append(self.name)
+
+
+def bytes_of(text: str, name: str = "hex") -> bytes:
+    """Return bytes from hexadecimal digits, spaces allowed. Raise StubError."""
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise StubError(f"expected hexadecimal digits, got {text!r}", name) from None
 
 
 def _shifted(number: bytes, by: int) -> bytes:
@@ -155,6 +161,3 @@ def _shifted(number: bytes, by: int) -> bytes:
     if len(number) < _INT.size:
         return number
     return _INT.pack((_INT.unpack(number)[0] + by + (1 << 31)) % (1 << 32) - (1 << 31))
-
-
-ACTIONS: Sequence[type[Action]] = (WrongCorrelationId, WrongLength, Truncate, Corrupt, Duplicate, Raw)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
 
-Api = str | int
+ApiName = str | int
 """Name or number of an API."""
 
 
@@ -67,7 +67,7 @@ class Match:
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
     """
 
-    api: Api | Iterable[Api] | None = None
+    api: ApiName | Iterable[ApiName] | None = None
     version: object = None
     broker_id: object = None
     client_id: object = None
@@ -87,7 +87,7 @@ class Match:
         return all(condition.test(received) for condition in self.conditions)
 
     @cached_property
-    def api_names(self) -> tuple[Api, ...]:
+    def api_names(self) -> tuple[ApiName, ...]:
         """APIs that it is about, by name as far as they have one; empty for any."""
         return _names(self.api)
 
@@ -243,7 +243,7 @@ def _conditions(where: object) -> Mapping[str, object]:
     return where
 
 
-def _names(api: object) -> tuple[Api, ...]:
+def _names(api: object) -> tuple[ApiName, ...]:
     if api is None:
         return ()
     given = api if isinstance(api, list | tuple | set | frozenset) else (api,)

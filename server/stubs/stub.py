@@ -10,28 +10,31 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.server.stubs import frame_edits
+from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import (
     Action,
     Answer,
+    Answers,
+    Blackhole,
     Change,
     DelayOn,
+    DisconnectOn,
+    Drop,
     FieldChange,
     InjectError,
     PassThrough,
+    Reset,
     UnknownTaggedField,
+    Values,
     actions_from_json,
 )
-from mockraft.server.stubs.endings import Blackhole, DisconnectOn, Drop, Reset
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
 from mockraft.server.stubs.fault_proxy import is_rule, read_rule
 from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import Match, keywords
-from mockraft.server.stubs.plan import Plan
-from mockraft.server.stubs.scenarios import Scenario
-from mockraft.server.stubs.side_effects import Answers, Values
 from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithProbability, trigger_from_json
 
 if TYPE_CHECKING:
@@ -50,6 +53,30 @@ ID_RULE = f"letters, digits, . _ - and none of {', '.join(_RESERVED_IDS)}"
 
 _FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
 _READ_ONLY = ("calls", "matched", "lastServedMs")
+
+
+STARTED: Final = "Started"
+"""State in which every scenario begins (WireMock's name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A stub's part in a scenario: it serves only in the state `requires` (None: in any), and then sets `then`."""
+
+    name: str
+    requires: str | None = None
+    then: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise StubError(f"expected a name, got {self.name!r}", "name")
+        for name, state in (("requires", self.requires), ("then", self.then)):
+            if state is not None and not isinstance(state, str):
+                raise StubError(f"expected a state's name, got {state!r}", name)
+
+    def allows(self, state: str) -> bool:
+        """Return True if the stub serves in this state."""
+        return self.requires is None or self.requires == state
 
 
 def _no_calls() -> deque[Exchange]:
@@ -78,11 +105,11 @@ class Stub:
     match_count: int = field(default=0, init=False, compare=False)
     last_served_ms: int | None = field(default=None, init=False, compare=False)
     calls: deque[Exchange] = field(default_factory=_no_calls, init=False, compare=False, repr=False)
-    plan: Plan = field(init=False, compare=False, repr=False)
+    plan: AnswerPlan = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
-            self.plan = Plan(self.actions)
+            self.plan = AnswerPlan(self.actions)
             for index, action in enumerate(self.actions):
                 try:
                     action.check(self.match.api_keys)

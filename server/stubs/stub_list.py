@@ -12,14 +12,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.server.stubs.scenarios import STARTED
 from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal import Exchange
     from mockraft.server.stubs.match import Match, RequestTest, StubRequest
     from mockraft.server.stubs.near_misses import NearMiss
-    from mockraft.server.stubs.stub import Stub
+    from mockraft.server.stubs.stub import STARTED, Stub
     from mockraft.wire.json_form import Tree
 
 ROUTINE_API_KEYS = frozenset(

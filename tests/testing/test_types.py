@@ -14,7 +14,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
 from mockraft.server.state.state import State
 from mockraft.server.stubs.faults.every_kind import KINDS
-from mockraft.server.stubs.faults.kinds import REQUIRED
+from mockraft.server.stubs.faults.fault import REQUIRED
 from mockraft.server.stubs.stub import Stub
 from mockraft.testing.fault_kinds import FaultKinds
 from mockraft.testing.in_thread import LiveStub, ThreadedState

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.faults.every_kind import KINDS
-from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
+from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:

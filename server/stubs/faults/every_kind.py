@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mockraft.server.stubs.faults.byte_kinds import BYTE_KINDS
-from mockraft.server.stubs.faults.kinds import Kind
+from mockraft.server.stubs.faults.fault import Kind
 from mockraft.server.stubs.faults.preset import Preset
 from mockraft.server.stubs.faults.presets_brokers import BROKER_PRESETS
 from mockraft.server.stubs.faults.presets_log import LOG_PRESETS
 from mockraft.server.stubs.faults.presets_quorum import QUORUM_PRESETS
+from mockraft.server.stubs.faults.toxics import BYTE_KINDS
 
 PRESET_KINDS: tuple[Preset, ...] = (*QUORUM_PRESETS, *BROKER_PRESETS, *LOG_PRESETS)
 """Presets: named misbehaviours of a controller, each with a real broker's reaction, as in the documentation."""

@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.stubs.faults.fault import Fault
-from mockraft.server.stubs.faults.toxics import End, Item, Toxic
+from mockraft.server.stubs.faults.fault import End, Fault, Item, Toxic
 
 DUE_ITEMS_MAX = 1024
 """Maximum number of pieces that come out at once; the rest is due at the same time and comes with the next call."""

@@ -18,7 +18,7 @@ RAMP_STEP_MS = 100
 _FIELDS = ("at", "duration", "ramp", "fault")
 
 
-class Step:
+class FaultStep:
     """A fault that is on from `at_ms` after the plan's start for `duration_ms` (None: to the plan's end).
 
     Over its first `ramp_ms` it grows from nothing to its full size.
@@ -41,7 +41,9 @@ class Step:
 class Plan:
     """A running plan. It calls `add` with each fault when it is due, and `switch` to turn it on and off."""
 
-    def __init__(self, steps: list[Step], add: Callable[[Fault], None], switch: Callable[[Fault, bool], None]) -> None:
+    def __init__(
+        self, steps: list[FaultStep], add: Callable[[Fault], None], switch: Callable[[Fault, bool], None]
+    ) -> None:
         self.ramps = False
         """True if the last tick moved a fault along its ramp."""
         self._steps = steps
@@ -89,7 +91,7 @@ class Plan:
             for step in self._steps
         ]
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, step: FaultStep) -> None:
         step.state = "on"
         if step.ramp_ms:
             step.fault.ramped(0.0)
@@ -99,7 +101,7 @@ class Plan:
         except Exception as error:
             step.fault.error = f"could not be switched on: {error}"
 
-    def _end(self, step: Step) -> None:
+    def _end(self, step: FaultStep) -> None:
         step.state = "over"
         try:
             self._switch(step.fault, False)
@@ -107,7 +109,7 @@ class Plan:
             step.fault.error = f"could not be switched off: {error}"
 
 
-def read_plan(plan: Iterable[Json] | Mapping[str, Json], read: Callable[[Json], Fault]) -> list[Step]:
+def read_plan(plan: Iterable[Json] | Mapping[str, Json], read: Callable[[Json], Fault]) -> list[FaultStep]:
     """Read a plan from its JSON form; `read` reads a fault. ValueError names the step and the field."""
     if isinstance(plan, Mapping | str):
         raise ValueError('a plan must be a list of steps, or {"chaos": {"seed": …}}')
@@ -120,7 +122,7 @@ def read_plan(plan: Iterable[Json] | Mapping[str, Json], read: Callable[[Json], 
     return steps
 
 
-def _read_step(tree: Json, read: Callable[[Json], Fault]) -> Step:
+def _read_step(tree: Json, read: Callable[[Json], Fault]) -> FaultStep:
     if not isinstance(tree, Mapping):
         raise ValueError(f"a step must be an object, not {tree!r}")
     given = {field: value for field, value in tree.items() if field not in ("state", "faultId", "fired")}
@@ -138,7 +140,7 @@ def _read_step(tree: Json, read: Callable[[Json], Fault]) -> Step:
         raise ValueError(f"fault.{error}") from error
     if ramp_ms and fault.kind.toxic is None:
         raise ValueError(f"ramp={ramp_ms}: {fault.kind.name} cannot grow, it is on or off")
-    return Step(at_ms or 0, duration_ms, ramp_ms or 0, fault, given)
+    return FaultStep(at_ms or 0, duration_ms, ramp_ms or 0, fault, given)
 
 
 def _time_ms(given: Mapping[str, Json], field: str) -> int | None:

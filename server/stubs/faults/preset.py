@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter, Params
+from mockraft.server.stubs.faults.fault import REQUIRED, InForce, Kind, Parameter, Params
 from mockraft.server.stubs.stub import Stub
 
 if TYPE_CHECKING:

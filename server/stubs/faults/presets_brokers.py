@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.stubs.faults.kinds import InForce, Parameter, Params
+from mockraft.server.stubs.faults.fault import InForce, Parameter, Params
 from mockraft.server.stubs.faults.preset import BROKER, BROKERS, Preset, command, made_of, put, scope
 from mockraft.server.stubs.stub import Stub, stub
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.stubs.actions import Action, Change, DelayOn
-from mockraft.server.stubs.faults.kinds import InForce, Parameter, Params
+from mockraft.server.stubs.faults.fault import InForce, Parameter, Params
 from mockraft.server.stubs.faults.preset import BROKERS, Preset, answer_waiting, fetch_scope, put
 from mockraft.server.stubs.stub import stub
 from mockraft.wire import record_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mockraft.server.stubs.faults.kinds import REQUIRED, Parameter, Params
+from mockraft.server.stubs.faults.fault import REQUIRED, Parameter, Params
 from mockraft.server.stubs.faults.preset import BROKERS, Preset, command, fetch_scope, made_of, put, scope
 from mockraft.server.stubs.stub import Stub, stub
 

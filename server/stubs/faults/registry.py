@@ -10,8 +10,7 @@ from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.fault import Fault
-    from mockraft.server.stubs.faults.kinds import Kind
+    from mockraft.server.stubs.faults.fault import Fault, Kind
     from mockraft.server.stubs.faults.plan import Plan
     from mockraft.server.stubs.faults.target import FaultTarget
     from mockraft.wire.json_form import Json, Tree

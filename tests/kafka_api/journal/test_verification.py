@@ -60,7 +60,7 @@ def test_assertion_error_contains_near_misses_and_what_happened() -> None:
         return ["#4 and the match:\n  ✗ brokerId: wanted 2, there was 3"]
 
     with pytest.raises(AssertionError) as failed:
-        verify(ENTRIES, of_broker(2), 3, near=near, since_ms=1000)
+        verify(ENTRIES, of_broker(2), 3, near=near)
     head, found, nearest, happened = str(failed.value).split("\n\n")
     assert head == "requests for which from_the_broker holds: expected exactly 3, found 2 of 4 requests"
     assert found.splitlines()[0] == "found:"
@@ -81,8 +81,8 @@ def test_message_describes_the_match() -> None:
 
 
 def test_shows_the_newest_of_too_many() -> None:
-    with pytest.raises(VerificationError, match=r"a lot: .*none") as failed:
-        verify([heartbeat() for _ in range(30)], n=0, what="a lot")
+    with pytest.raises(VerificationError, match="any request: expected none") as failed:
+        verify([heartbeat() for _ in range(30)], n=0)
     assert "found (the newest 10 of 30):" in str(failed.value)
     assert "nearest" not in str(failed.value)
 

@@ -5,7 +5,7 @@ import httpx
 import jsonschema_rs
 import pytest
 from mockraft import stub
-from mockraft.server.stubs.actions import known_actions
+from mockraft.server.stubs.actions import ACTIONS
 from mockraft.server.stubs.stub import Stub
 from mockraft.wire.json_form import Json
 
@@ -35,9 +35,9 @@ def test_stubs_that_python_writes_are_valid_by_the_schema(schema: Schema) -> Non
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", list(known_actions()))
+@pytest.mark.parametrize("name", list(ACTIONS))
 def test_each_actions_example_is_valid_by_the_schema_and_read(schema: Schema, name: str) -> None:
-    tree: Json = {"match": {"api": "BrokerHeartbeat"}, "actions": [{name: known_actions()[name].example}]}
+    tree: Json = {"match": {"api": "BrokerHeartbeat"}, "actions": [{name: ACTIONS[name].example}]}
     assert [str(error) for error in schema("NewStub").iter_errors(tree)] == []
     assert [action.name for action in Stub.from_json(tree).actions] == [name]
 

@@ -9,7 +9,7 @@ from mockraft import Stub, stub
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.node import Node
-from mockraft.server.stubs.actions import known_actions
+from mockraft.server.stubs.actions import ACTIONS
 from mockraft.server.stubs.match import SCOPES
 from mockraft.server.stubs.predicates import OPERATORS
 from mockraft.server.stubs.script import Script
@@ -176,7 +176,7 @@ def rows() -> list[str]:
     found = [f"| `{name}` | {summary} |" for name, summary in SCOPES.items()]
     found += [f"| `{operator.name}` | {operator.summary} |" for operator in OPERATORS.values()]
     found += [f"| `{IN_PYTHON[name]}` | `{name}` | {kind.summary} |" for name, kind in TRIGGERS.items()]
-    for name, kind in known_actions().items():
+    for name, kind in ACTIONS.items():
         example = f'"{name}"' if kind.example is True else json.dumps({name: kind.example})
         found.append(f"| `{example}` | {kind.summary} |")
     return found
@@ -188,5 +188,5 @@ def test_the_page_has_a_row_for_each_match_operator_trigger_and_action(row: str)
 
 
 def test_every_trigger_and_action_has_a_method_of_that_name() -> None:
-    names = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in (*TRIGGERS, *known_actions())}
+    names = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in (*TRIGGERS, *ACTIONS)}
     assert {name for name in names if not callable(getattr(Stub, name, None))} == set()

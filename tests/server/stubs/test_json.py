@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft import Stub, stub
-from mockraft.server.stubs.actions import action_from_json, known_actions
+from mockraft.server.stubs.action import AnswerPlan
+from mockraft.server.stubs.actions import ACTIONS, action_from_json
 from mockraft.server.stubs.errors import StubError
-from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.triggers import TRIGGERS
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -35,7 +35,7 @@ TRIGGER = st.one_of(
     st.fixed_dictionaries({"onCall": st.integers(1, 9)}),
     st.fixed_dictionaries({"withProbability": st.floats(0, 1), "seed": NUMBERS}),
 )
-ACTIONS = st.lists(
+ACTION_LISTS = st.lists(
     st.one_of(
         st.fixed_dictionaries({"delayOn": st.fixed_dictionaries({"ms": NUMBERS}, optional={"jitterMs": NUMBERS})}),
         st.just({"change": {"response": {"isFenced": True, "errorCode": "NOT_CONTROLLER"}}}),
@@ -46,7 +46,7 @@ ACTIONS = st.lists(
     max_size=4,
 )
 STUBS = st.fixed_dictionaries(
-    {"match": MATCHES, "trigger": TRIGGER, "actions": ACTIONS},
+    {"match": MATCHES, "trigger": TRIGGER, "actions": ACTION_LISTS},
     optional={
         "id": st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True).filter(lambda name: name != "unused"),
         "name": NAMES,
@@ -102,13 +102,13 @@ def test_any_json_is_a_stub_or_is_refused_by_name(tree: Any) -> None:
         assert Stub.from_json(tree).to_json()
 
 
-@pytest.mark.parametrize("name", known_actions())
+@pytest.mark.parametrize("name", ACTIONS)
 def test_every_action_has_an_example_that_works(name: str) -> None:
-    kind = known_actions()[name]
+    kind = ACTIONS[name]
     action = action_from_json({name: kind.example})
     assert type(action) is kind
     assert action_from_json(action.to_json()) == action
-    assert Plan([action]).actions == (action,)
+    assert AnswerPlan([action]).actions == (action,)
     assert kind.summary.endswith(".")
 
 

@@ -8,7 +8,7 @@ from mockraft import Stub
 from mockraft.server.apis.registry import APIS
 from mockraft.server.effects import Close, Reset, Send
 from mockraft.server.node import Node
-from mockraft.server.stubs.actions import known_actions
+from mockraft.server.stubs.actions import ACTIONS
 from mockraft.server.stubs.errors import StubError
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -26,8 +26,8 @@ REQUESTS = (
     write_request(DescribeClusterRequest(), 1, 4, "test"),
     write_request(FetchRequest(), 17, 5, "raft-client-1"),
 )
-NAMES = [name for name in known_actions() if name not in ("answer", "change")]
-ACTION = st.sampled_from([{name: known_actions()[name].example} for name in NAMES]) | st.sampled_from(
+NAMES = [name for name in ACTIONS if name not in ("answer", "change")]
+ACTION = st.sampled_from([{name: ACTIONS[name].example} for name in NAMES]) | st.sampled_from(
     [
         {"change": {"response": {"throttleTimeMs": 5}}},
         {"change": {"response": lambda response: 1 / 0}},

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.stubs.faults.fault import ClientEnd, Fault
+from mockraft.server.stubs.faults.fault import ClientEnd, End, Fault, Toxic
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults
-from mockraft.server.stubs.faults.toxics import End, Toxic
 
 CLIENT = ClientEnd("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
 

@@ -9,7 +9,7 @@ import pytest
 from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.stubs.faults import every_kind
 from mockraft.server.stubs.faults.chaos import chaos
-from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
+from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
 

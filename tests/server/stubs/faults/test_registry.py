@@ -9,7 +9,7 @@ import pytest
 from mockraft import Controller
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.stubs.faults import every_kind
-from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
+from mockraft.server.stubs.faults.fault import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
 

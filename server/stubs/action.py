@@ -1,23 +1,65 @@
-"""The compiled form of a stub's actions, carried out for each request that the stub serves."""
+"""What every action of a stub is, and the plan that a stub's actions make of an answer, once for all its requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.errors import StubError, write_parameters
+from mockraft.server.stubs.fields import shown
 from mockraft.wire.message import Message
+from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
-    from mockraft.kafka_api.api import Api as ServedApi
-    from mockraft.server.stubs.actions import Action, Resolver
+    from mockraft.kafka_api.api import Api
     from mockraft.server.stubs.match import StubRequest
+    from mockraft.wire.json_form import Json, Tree
 
-Respond = Callable[["ServedApi[Message, Message]", "StubRequest"], Message]
+Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
+"""Return the actions for a call, given its number (from 1) and the request."""
+
+Keys = frozenset[int]
+"""API keys that a stub is about; empty for any."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """Base of all actions: `name` in JSON, and `main`, the parameter that may be given alone."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[Json] = True
+    main: ClassVar[str | None] = None
+    takes_whole: ClassVar[bool] = False
+
+    def extend(self, plan: AnswerPlan) -> None:
+        """Add the action to a plan. Raise StubError if it cannot follow what the plan has."""
+        raise AssertionError(f"{self.name} does nothing")
+
+    def resolver(self) -> Resolver:
+        """Return a per-stub resolver that keeps state between calls."""
+        return lambda number, received: (self,)
+
+    def check(self, keys: Keys) -> None:
+        """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
+
+    def to_json(self) -> Tree:
+        """Return the action's shortest JSON."""
+        parameters = {name: shown(value) for name, value in write_parameters(self).items()}
+        main = self.main and camel(self.main)
+        if not parameters:
+            return {self.name: True}
+        if main in parameters and (self.takes_whole or len(parameters) == 1):
+            return {self.name: parameters.pop(main), **parameters}
+        return {self.name: parameters}
+
+
+Respond = Callable[["Api[Message, Message]", "StubRequest"], Message]
 """Return the response message from the API (its `request`, `response` and `error`) and the request."""
 
 
-class Plan:
+class AnswerPlan:
     """The steps of one answer, in order.
 
     1. `held_by`: nothing is answered to this connection or client until it is released.
@@ -70,11 +112,11 @@ class Plan:
         """True if it is decided what answers."""
         return self.passes or self.respond is not None or self.raw is not None or self.varies
 
-    def resolved(self, number: int, received: StubRequest) -> Plan:
+    def resolved(self, number: int, received: StubRequest) -> AnswerPlan:
         """Return the plan for the call of this number, from 1."""
         if self._resolvers is None:
             self._resolvers = [action.resolver() for action in self.actions]
-        plan = Plan([each for resolve in self._resolvers for each in resolve(number, received)])
+        plan = AnswerPlan([each for resolve in self._resolvers for each in resolve(number, received)])
         if plan.varies:
             raise StubError("the action of an answer cannot be `answers` itself")
         return plan
