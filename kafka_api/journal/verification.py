@@ -51,7 +51,7 @@ def verify(
     found = [exchange for exchange in exchanges if match is None or match(exchange)]
     if least <= len(found) and (most is None or len(found) <= most):
         return found
-    parts = [f"{_described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"]
+    parts = [f"{described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"]
     if found:
         shown = [f"  {text}" for text in lines(found[-FOUND_SHOWN_MAX:], since_ms)]
         parts.append("\n".join([f"found{_of(shown, found)}:", *shown]))
@@ -67,7 +67,7 @@ def verify(
     raise VerificationError("\n\n".join(parts), journal)
 
 
-def _described(match: Matching | None) -> str:
+def described(match: Matching | None) -> str:
     """Return a match in a few words, without secrets; of a function its name."""
     to_json = getattr(match, "to_json", None)
     if to_json is None:

@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.server.stubs import frame_edits
 from mockraft.server.stubs.action import AnswerPlan
@@ -53,10 +53,6 @@ ID_RULE = f"letters, digits, . _ - and none of {', '.join(_RESERVED_IDS)}"
 
 _FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
 _READ_ONLY = ("calls", "matched", "lastServedMs")
-
-
-STARTED: Final = "Started"
-"""State in which every scenario begins (WireMock's name)."""
 
 
 @dataclass(frozen=True, slots=True)

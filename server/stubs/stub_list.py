@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.wire import api_keys
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from mockraft.kafka_api.journal import Exchange
     from mockraft.server.stubs.match import Match, RequestTest, StubRequest
     from mockraft.server.stubs.near_misses import NearMiss
-    from mockraft.server.stubs.stub import STARTED, Stub
+    from mockraft.server.stubs.stub import Stub
     from mockraft.wire.json_form import Tree
+
+STARTED: Final = "Started"
+"""State in which every scenario begins (WireMock's name)."""
 
 ROUTINE_API_KEYS = frozenset(
     (
@@ -190,6 +193,7 @@ class StubList:
 
         As many as of WireMock's by default (NearMissCalculator.NEAR_MISS_COUNT).
         """
+        # Imported here: a controller without stubs starts sooner.
         from mockraft.server.stubs.match import Match
         from mockraft.server.stubs.near_misses import near_stubs, nearest_exchanges
         from mockraft.server.stubs.stub import Stub
