@@ -10,7 +10,7 @@ from mockraft.brokers.core import Component, Core
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.log_dir import LogDir
-from mockraft.brokers.log_dirs.logs import Found, Logs
+from mockraft.brokers.log_dirs.logs import LoadedLogs, Logs
 from mockraft.brokers.partitions.settings import whole_number
 
 HIGH_WATERMARKS = "replica.high.watermark.checkpoint.interval.ms"
@@ -40,7 +40,7 @@ class Storage(Component):
         properties = core.config.properties
         configured = {name: whole_number(name, properties[name]) for name in _INTERVALS_MS if name in properties}
         self._intervals_ms = {**_INTERVALS_MS, **configured} if configured else _INTERVALS_MS
-        self.found: Found | None = None
+        self.found: LoadedLogs | None = None
 
     def start(self) -> None:
         """Lock the directories and open their logs."""

@@ -23,8 +23,8 @@ from mockraft.cli.refusals import end, end_without, write_json
 
 if TYPE_CHECKING:
     from mockraft.testing.lab.schedule import Schedule
-    from mockraft.testing.lab.search import Found
-    from mockraft.testing.lab.trial import Outcome, Subject
+    from mockraft.testing.lab.search import FailingSchedule
+    from mockraft.testing.lab.trial import Subject, TrialResult
 
 ABOUT = """Run a test many times, each time with a controller that is disturbed in another way, until the test fails.
 
@@ -130,7 +130,7 @@ def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
     return bool(failed)
 
 
-def _write_output(options: Options, outcome: Outcome) -> None:
+def _write_output(options: Options, outcome: TrialResult) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "output.txt").write_text(outcome.output)
 
@@ -145,7 +145,7 @@ def _search(options: Options, subject: Subject, folder: Path) -> bool:
         raise ValueError(f"--kinds: there is no {unknown[0]!r}; there are {', '.join(KINDS)}")
     numbers = count()
 
-    def one(schedule: Schedule) -> Outcome:
+    def one(schedule: Schedule) -> TrialResult:
         return trial.run(subject, stub_file(schedule), folder / str(next(numbers)))
 
     try:
@@ -166,7 +166,7 @@ def _search(options: Options, subject: Subject, folder: Path) -> bool:
 
 
 @contextmanager
-def _progress(runs: int) -> Iterator[Callable[[int, Outcome], None]]:
+def _progress(runs: int) -> Iterator[Callable[[int, TrialResult], None]]:
     """Show a bar in a terminal; yield what is to be called after each trial."""
     from rich.console import Console
     from rich.progress import Progress
@@ -175,7 +175,7 @@ def _progress(runs: int) -> Iterator[Callable[[int, Outcome], None]]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("schedules", total=runs)
 
-        def on_trial(seed: int, outcome: Outcome) -> None:
+        def on_trial(seed: int, outcome: TrialResult) -> None:
             bar.update(task, advance=1, description=f"seed {seed} {outcome}")
 
         yield on_trial
@@ -188,7 +188,7 @@ def _of_trials(options: Options) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", str(value))
 
 
-def _report(options: Options, subject: Subject, found: Found, stubs: Any) -> None:
+def _report(options: Options, subject: Subject, found: FailingSchedule, stubs: Any) -> None:
     from mockraft.testing.lab.story import as_lines, write_page
 
     command = shlex.join(subject.command)

@@ -12,7 +12,7 @@ PAUSE_S = 0.05
 """How long to wait for what a controller does soon, and between two looks."""
 
 
-class Difference(NamedTuple):
+class FirstDifference(NamedTuple):
     """The first difference; `path` has the form `topics[0].errorCode`."""
 
     path: str
@@ -23,7 +23,7 @@ class Difference(NamedTuple):
 class NotAsExpectedError(AssertionError):
     """A failed case: `what` (a response, the records, a connection) is not as expected."""
 
-    def __init__(self, what: str, expected: object, got: object, first: Difference) -> None:
+    def __init__(self, what: str, expected: object, got: object, first: FirstDifference) -> None:
         super().__init__(f"{what}: {first.path or 'it'} should be {shown(first.expected)}, is {shown(first.got)}")
         self.what = what
         self.expected = expected
@@ -35,7 +35,7 @@ class NotApplicableError(Exception):
     """The case does not apply to this controller; the message is the reason."""
 
 
-class Match:
+class OneOf:
     """A place in a tree at which more than one value is accepted."""
 
     def __init__(self, description: str, accepts: Callable[[Any], bool]) -> None:
@@ -54,13 +54,13 @@ class Only(dict[str, object]):
     """An object that has these keys and no others."""
 
 
-ANYTHING = Match("anything", lambda _: True)
-NOT_EMPTY = Match("not empty", bool)
+ANYTHING = OneOf("anything", lambda _: True)
+NOT_EMPTY = OneOf("not empty", bool)
 Fields = Mapping[str, object]
 """Expected fields of an object."""
 GOOD: Fields = {"errorCode": 0, "errorMessage": None}
 """A result without an error."""
-MISSING = Match("nothing", lambda _: False)
+MISSING = OneOf("nothing", lambda _: False)
 """In a difference: there is no such key or element."""
 
 
@@ -69,27 +69,27 @@ def refused(code: int, message: object = ANYTHING) -> Fields:
     return {"errorCode": code, "errorMessage": message}
 
 
-def above(least: float) -> Match:
+def above(least: float) -> OneOf:
     """Accept a number above `least`."""
-    return Match(f"over {least}", lambda value: isinstance(value, int | float) and value > least)
+    return OneOf(f"over {least}", lambda value: isinstance(value, int | float) and value > least)
 
 
-def like(pattern: str) -> Match:
+def like(pattern: str) -> OneOf:
     """Accept a string that the whole regular expression matches."""
-    return Match(
+    return OneOf(
         f"like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value, re.S) is not None
     )
 
 
-def either(*values: object) -> Match:
+def either(*values: object) -> OneOf:
     """Accept any of these, which may be trees."""
-    return Match(f"one of {list(values)}", lambda value: any(difference(each, value) is None for each in values))
+    return OneOf(f"one of {list(values)}", lambda value: any(difference(each, value) is None for each in values))
 
 
-def difference(expected: object, got: object, path: str = "") -> Difference | None:
+def difference(expected: object, got: object, path: str = "") -> FirstDifference | None:
     """Return the first difference: objects are compared by the keys of `expected` only, arrays by every element."""
-    if isinstance(expected, Match):
-        return None if expected.accepts(got) else Difference(path, expected, got)
+    if isinstance(expected, OneOf):
+        return None if expected.accepts(got) else FirstDifference(path, expected, got)
     if isinstance(expected, dict):
         return _of_objects(expected, got, path)
     if isinstance(expected, InAnyOrder):
@@ -97,48 +97,48 @@ def difference(expected: object, got: object, path: str = "") -> Difference | No
     if isinstance(expected, list | tuple):
         return _of_arrays(expected, got, path)
     same = expected == got and isinstance(expected, bool) == isinstance(got, bool)
-    return None if same else Difference(path, expected, got)
+    return None if same else FirstDifference(path, expected, got)
 
 
-def _of_objects(expected: Fields, got: object, path: str) -> Difference | None:
+def _of_objects(expected: Fields, got: object, path: str) -> FirstDifference | None:
     if not isinstance(got, dict):
-        return Difference(path, expected, got)
+        return FirstDifference(path, expected, got)
     for key, value in expected.items():
         inside = f"{path}.{key}" if path else key
         if key not in got:
             if value is MISSING:
                 continue
-            return Difference(inside, value, MISSING)
+            return FirstDifference(inside, value, MISSING)
         if found := difference(value, got[key], inside):
             return found
     if isinstance(expected, Only) and (more := [key for key in got if key not in expected]):
-        return Difference(f"{path}.{more[0]}" if path else more[0], MISSING, got[more[0]])
+        return FirstDifference(f"{path}.{more[0]}" if path else more[0], MISSING, got[more[0]])
     return None
 
 
-def _of_arrays(expected: Sequence[object], got: object, path: str) -> Difference | None:
+def _of_arrays(expected: Sequence[object], got: object, path: str) -> FirstDifference | None:
     if not isinstance(got, list):
-        return Difference(path, expected, got)
+        return FirstDifference(path, expected, got)
     for index, value in enumerate(expected):
         if index == len(got):
-            return Difference(f"{path}[{index}]", value, MISSING)
+            return FirstDifference(f"{path}[{index}]", value, MISSING)
         if found := difference(value, got[index], f"{path}[{index}]"):
             return found
     if len(got) > len(expected):
-        return Difference(f"{path}[{len(expected)}]", MISSING, got[len(expected)])
+        return FirstDifference(f"{path}[{len(expected)}]", MISSING, got[len(expected)])
     return None
 
 
-def _in_any_order(expected: Sequence[object], got: object, path: str) -> Difference | None:
+def _in_any_order(expected: Sequence[object], got: object, path: str) -> FirstDifference | None:
     if not isinstance(got, list):
-        return Difference(path, expected, got)
+        return FirstDifference(path, expected, got)
     left = list(got)
     for value in expected:
         fitting = next((each for each in left if difference(value, each) is None), None)
         if fitting is None:
-            return Difference(path, value, left)
+            return FirstDifference(path, value, left)
         left.remove(fitting)
-    return Difference(path, MISSING, left[0]) if left else None
+    return FirstDifference(path, MISSING, left[0]) if left else None
 
 
 def expect(what: str, expected: object, got: object) -> None:

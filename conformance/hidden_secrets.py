@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mockraft.conformance.expectation import Difference, Match, NotAsExpectedError
+from mockraft.conformance.expectation import FirstDifference, NotAsExpectedError, OneOf
 from mockraft.wire.json_form import Json
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import without_secrets
@@ -18,7 +18,7 @@ def plain(tree: object) -> Json:
         return {key: plain(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
         return [plain(each) for each in tree]
-    return repr(tree) if isinstance(tree, Match) else tree  # type: ignore[return-value]  # as the cases write it
+    return repr(tree) if isinstance(tree, OneOf) else tree  # type: ignore[return-value]  # as the cases write it
 
 
 def without_its_secrets(error: NotAsExpectedError) -> NotAsExpectedError:
@@ -28,14 +28,14 @@ def without_its_secrets(error: NotAsExpectedError) -> NotAsExpectedError:
     hidden_expected, hidden_got = without_secrets(expected), without_secrets(got)
     pairs = ((expected, hidden_expected), (got, hidden_got))
     if any(_at(tree, path) != HIDDEN == _at(found, path) for tree, found in pairs):
-        first = Difference(path, HIDDEN, HIDDEN)
+        first = FirstDifference(path, HIDDEN, HIDDEN)
     else:
-        first = Difference(path, _hidden(error.first.expected), _hidden(error.first.got))
+        first = FirstDifference(path, _hidden(error.first.expected), _hidden(error.first.got))
     return NotAsExpectedError(error.what, hidden_expected, hidden_got, first)
 
 
 def _hidden(value: object) -> object:
-    return value if isinstance(value, Match) else without_secrets(plain(value))
+    return value if isinstance(value, OneOf) else without_secrets(plain(value))
 
 
 def _at(tree: Json, path: str) -> Json:

@@ -29,7 +29,7 @@ _SEQUENCE_STEP = 64_009
 _ETHERNET = (b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01", b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02")  # to the server, to the client
 
 
-class Flow:
+class CapturedConnection:
     """One connection in the file: its addresses, and each side's next sequence number."""
 
     __slots__ = ("addresses", "ports", "sequences")
@@ -61,15 +61,15 @@ class PcapngWriter:
         size = _INTERFACE.size + len(options) + 4
         self._write(section + _INTERFACE.pack(1, size, _ETHERNET_LINK, 0, 0) + options + _LENGTH.pack(size))
 
-    def connect(self, client: tuple[str, int], server: tuple[str, int], time_ns: int) -> Flow:
+    def connect(self, client: tuple[str, int], server: tuple[str, int], time_ns: int) -> CapturedConnection:
         """Add a connection between two (address, port), with its handshake. ValueError if one is not an IP."""
         # Each starts elsewhere: a SYN with a number seen before would be one sent twice.
         self._flows += 1
-        flow = Flow(client, server, self._flows * _SEQUENCE_STEP & 0xFFFFFFFF)
+        flow = CapturedConnection(client, server, self._flows * _SEQUENCE_STEP & 0xFFFFFFFF)
         self._packets(((flow, 0, _SYN, b""), (flow, 1, _SYN | _ACK, b""), (flow, 0, _ACK, b"")), time_ns)
         return flow
 
-    def send(self, flow: Flow, from_client: bool, data: bytes, time_ns: int) -> int:
+    def send(self, flow: CapturedConnection, from_client: bool, data: bytes, time_ns: int) -> int:
         """Write bytes that one side sent; return the file offset of their first packet."""
         offset = self.bytes_written
         side = 0 if from_client else 1
@@ -77,14 +77,14 @@ class PcapngWriter:
         self._packets([(flow, side, _PSH | _ACK, data[at : at + SEGMENT_BYTES_MAX]) for at in ends], time_ns)
         return offset
 
-    def close(self, flow: Flow, time_ns: int, *, reset: bool = False) -> None:
+    def close(self, flow: CapturedConnection, time_ns: int, *, reset: bool = False) -> None:
         """End a connection: FIN from both sides, or RST from the server."""
         if reset:
             self._packets(((flow, 1, _RST | _ACK, b""),), time_ns)
         else:
             self._packets(((flow, 0, _FIN | _ACK, b""), (flow, 1, _FIN | _ACK, b""), (flow, 0, _ACK, b"")), time_ns)
 
-    def _packets(self, packets: Sequence[tuple[Flow, int, int, bytes]], time_ns: int) -> None:
+    def _packets(self, packets: Sequence[tuple[CapturedConnection, int, int, bytes]], time_ns: int) -> None:
         self._write(b"".join(_packet_block(*packet, time_ns) for packet in packets))
 
     def _write(self, blocks: bytes) -> None:
@@ -92,7 +92,7 @@ class PcapngWriter:
         self.bytes_written += len(blocks)
 
 
-def _packet_block(flow: Flow, side: int, flags: int, payload: bytes, time_ns: int) -> bytes:
+def _packet_block(flow: CapturedConnection, side: int, flags: int, payload: bytes, time_ns: int) -> bytes:
     sequence, acknowledged = flow.sequences[side], flow.sequences[1 - side]
     source, destination = flow.addresses[side], flow.addresses[1 - side]
     if not flags & _ACK:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from mockraft.brokers.fleet.script import Do, ScriptError, Step
+from mockraft.brokers.fleet.script import Do, ScriptError, ScriptStep
 
 
 class Act(Enum):
@@ -43,7 +43,7 @@ _FIRST_AND_LAST = {
 }
 
 
-def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[Step], seed: int) -> list[Action]:
+def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[ScriptStep], seed: int) -> list[Action]:
     """Return the actions in order of time: start all brokers (id → rack) evenly over the ramp, then the steps.
 
     Raises ScriptError for a step that names an unknown broker or rack.
@@ -60,7 +60,7 @@ def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[Step], s
     return sorted(actions, key=lambda action: action.at_ms)
 
 
-def _times(step: Step, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _times(step: ScriptStep, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
     if step.do is not Do.ROLLING_RESTART:
         yield from _spread(chosen, _ms(step.at_s), _ms(step.over_s))
         return
@@ -68,7 +68,7 @@ def _times(step: Step, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield _ms(step.at_s + number // step.at_once * step.every_s), broker_id
 
 
-def _chosen(where: str, step: Step, racks: Mapping[int, str | None], rng: random.Random) -> list[int]:
+def _chosen(where: str, step: ScriptStep, racks: Mapping[int, str | None], rng: random.Random) -> list[int]:
     """Return the brokers of a step: drawn ones in the order of the draw, others by id."""
     for broker_id in step.brokers or ():
         if broker_id not in racks:

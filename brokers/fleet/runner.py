@@ -18,7 +18,7 @@ from mockraft.brokers.fleet.figures import Figures
 from mockraft.brokers.fleet.histogram import Histogram
 from mockraft.brokers.fleet.memory import resident_bytes
 from mockraft.brokers.fleet.plan import Act, Action, plan
-from mockraft.brokers.fleet.script import Step
+from mockraft.brokers.fleet.script import ScriptStep
 from mockraft.brokers.fleet.shard import Shard
 from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, SharedLog
 from mockraft.brokers.lifecycle import BrokerState
@@ -89,7 +89,7 @@ class FleetRunner:
         *,
         racks: Sequence[str | None] = (None,),
         ramp_ms: int = 0,
-        script: Sequence[Step] = (),
+        script: Sequence[ScriptStep] = (),
         seed: int = 1,
         **options: Any,
     ) -> Self:

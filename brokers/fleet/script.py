@@ -32,7 +32,7 @@ class Do(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScriptStep:
     """One step; times are seconds.
 
     `back_after_s`: a killed or stopped broker starts again, a frozen one resumes, after so long; never when None. A
@@ -62,7 +62,7 @@ _OWN = {
 }
 
 
-def read_script(path: Path) -> tuple[Step, ...]:
+def read_script(path: Path) -> tuple[ScriptStep, ...]:
     """Read the steps of a file: TOML when its name ends in .toml, else JSON. Raises OSError and ScriptError."""
     try:
         text = path.read_text()
@@ -76,14 +76,14 @@ def read_script(path: Path) -> tuple[Step, ...]:
         raise ScriptError(f"{path}: {error}") from None
 
 
-def steps_of(tree: Any) -> tuple[Step, ...]:
+def steps_of(tree: Any) -> tuple[ScriptStep, ...]:
     """Return the steps of a parsed script. Raises ScriptError."""
     if not isinstance(tree, dict) or set(tree) != {"steps"} or not isinstance(tree["steps"], list):
         raise ScriptError('a script is one object with one list, {"steps": […]}')
     return tuple(_step(f"steps[{number}]", each) for number, each in enumerate(tree["steps"]))
 
 
-def _step(where: str, tree: Any) -> Step:
+def _step(where: str, tree: Any) -> ScriptStep:
     if not isinstance(tree, dict):
         raise ScriptError(f"{where} is no object")
     try:
@@ -100,7 +100,7 @@ def _step(where: str, tree: Any) -> Step:
     given = {name: _value(f"{where}.{name}", name, value) for name, value in tree.items() if name != "do"}
     if do is Do.ROLLING_RESTART:
         given.setdefault("back_after_s", 1.0)
-    return Step(do=do, **given)
+    return ScriptStep(do=do, **given)
 
 
 def _value(where: str, name: str, value: Any) -> Any:

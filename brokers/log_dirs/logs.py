@@ -30,7 +30,7 @@ from mockraft.wire import error_codes, uuids
 _LOGGER = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
+class LoadedLogs(NamedTuple):
     """The result of `Logs.load`: current logs, future ones, further current ones of a replica, other names."""
 
     live: list[HeldLog]
@@ -239,13 +239,13 @@ class Logs:
         for log_dir in self.log_dirs:
             log_dir.unlock()
 
-    def load(self, *, refuse_duplicates: bool = False) -> Found:
+    def load(self, *, refuse_duplicates: bool = False) -> LoadedLogs:
         """Open the logs in the directories. A directory that cannot be read is reported to `on_error`.
 
         Logs marked -delete are deleted. Of a replica found twice the first log is used and the others are `duplicates`;
         LoadError when duplicates are not allowed, as in Kafka.
         """
-        found = Found([], [], [], [])
+        found = LoadedLogs([], [], [], [])
         epochs = [self._load_dir(log_dir, found) for log_dir in self.log_dirs]
         # Kafka's readBrokerEpochFromCleanShutdownFiles: valid only if all directories have the same epoch.
         self.previous_broker_epoch = epochs[0] if len(set(epochs)) == 1 else -1
@@ -292,7 +292,7 @@ class Logs:
 
     # Internals.
 
-    def _load_dir(self, log_dir: LogDir, found: Found) -> int:
+    def _load_dir(self, log_dir: LogDir, found: LoadedLogs) -> int:
         """Take over a directory's contents; return the broker epoch of its clean shutdown, -1 without one."""
         try:
             with self._io(log_dir):

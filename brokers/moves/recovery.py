@@ -29,7 +29,7 @@ class Recovery(Enum):
     """Two current logs, and the metadata names neither directory: the broker does not start, a person decides."""
 
 
-class Found(NamedTuple):
+class ReplicaLogs(NamedTuple):
     """The logs of one replica in the readable directories, each as the uuid of its directory.
 
     `assigned` is the directory in the metadata, `some_offline` is True if any directory could not be read.
@@ -48,7 +48,7 @@ class Recovered(NamedTuple):
     keep: bytes | None = None
 
 
-def recover(found: Found) -> Recovered:
+def recover(found: ReplicaLogs) -> Recovered:
     """Return the treatment of the logs of one replica."""
     if len(found.current) > 1:
         if found.assigned in found.current:

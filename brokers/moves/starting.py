@@ -13,7 +13,7 @@ from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.movers import Movers
-from mockraft.brokers.moves.recovery import Found, Recovery, recover
+from mockraft.brokers.moves.recovery import Recovery, ReplicaLogs, recover
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,9 @@ def _settle(movers: Movers, key: ReplicaKey, second: HeldLog | None, future: Hel
     current = [] if (directory := logs.directory_of(key)) is None or logs.is_lost(key) else [directory]
     if second is not None:
         current.append(second.log_dir.directory_id)
-    found = Found(current, future.log_dir.directory_id if future else None, replica.directory, directories.has_offline)
+    found = ReplicaLogs(
+        current, future.log_dir.directory_id if future else None, replica.directory, directories.has_offline
+    )
     recovered = recover(found)
     match recovered.recovery:
         case Recovery.PROMOTE:

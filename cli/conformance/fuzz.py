@@ -13,7 +13,7 @@ from mockraft.cli.refusals import end
 from mockraft.kafka_api.private_files import write_private
 
 if TYPE_CHECKING:
-    from mockraft.conformance.fuzz.steps import Step
+    from mockraft.conformance.fuzz.steps import FuzzStep
 
 ABOUT = """Send the same seeded random requests to two controllers and stop at the first difference.
 
@@ -93,7 +93,7 @@ def _show_progress(steps: int) -> None:
     typer.echo(f"{steps} steps", err=True)
 
 
-def _steps_in(path: Path) -> list[Step]:
+def _steps_in(path: Path) -> list[FuzzStep]:
     """The steps that are kept in a file; a bad one ends the command with exit code 2."""
     from mockraft.conformance.fuzz import differential
 

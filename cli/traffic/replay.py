@@ -15,7 +15,7 @@ from mockraft.cli.refusals import api_filter, blaming, client_security, end, end
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression import replay as replaying
     from mockraft.spark_replay.regression.captured import Captured
-    from mockraft.spark_replay.regression.replay import Outcome, Replayed
+    from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
     from mockraft.spark_replay.regression.summary import Report
 
 FINDINGS_SHOWN = 40
@@ -154,7 +154,7 @@ async def _with_progress(
         task = progress.add_task(f"to {host}:{port}", total=len(exchanges))
         different = 0
 
-        def on_outcome(outcome: Outcome) -> None:
+        def on_outcome(outcome: ExchangeResult) -> None:
             nonlocal different
             different += not outcome.is_same and outcome.status != LEFT_OUT
             progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")

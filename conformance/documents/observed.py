@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(?<!<epoch )(?<!<id )\d+")
 """A number in a text, but not in the name of an epoch or id: another one means that the controller gave a new one."""
 
 
-class Difference(NamedTuple):
+class ChangedField(NamedTuple):
     """A field of an answer or a record, and its two values."""
 
     field: str
@@ -46,7 +46,7 @@ class Observed(NamedTuple):
     case: str
     api: str
     request: str
-    differences: tuple[Difference, ...]
+    differences: tuple[ChangedField, ...]
 
 
 Variants = Mapping[str, Sequence[Tree]]
@@ -178,7 +178,7 @@ def _of_case(name: str, old: Sequence[Tree], new: Sequence[Tree]) -> Iterator[Ob
             pairs = _differing(_without(before["answer"], keys), _without(since["answer"], keys), "", same_version)
         else:
             pairs = _records(before[_RECORDS], since[_RECORDS])
-        if differences := tuple(Difference(*each) for each in pairs):
+        if differences := tuple(ChangedField(*each) for each in pairs):
             yield Observed(name, api, request, differences)
             return
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.names import NamedRecord
-from mockraft.conformance.fuzz.side import Outcome
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.side import RequestEffect
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
 
 _HASHED = {
@@ -25,7 +25,7 @@ _HASHED = {
 IMAGE = "image"
 
 
-class Difference(NamedTuple):
+class Divergence(NamedTuple):
     """A difference after a step: a path into response or records, or the IMAGE, and the two values there."""
 
     api: str
@@ -39,21 +39,21 @@ class Difference(NamedTuple):
         return f"{self.api} {''.join(each for each in self.path if not each.isdigit())}"
 
 
-def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Difference | None:
+def difference(step: FuzzStep, one: RequestEffect, other: RequestEffect, model: Model) -> Divergence | None:
     """Return the first difference between the outcomes of the step."""
     return _first(step.api, *(_normal(step, outcome, model) for outcome in (one, other)))
 
 
-def image_difference(one: Model, other: Model) -> Difference | None:
+def image_difference(one: Model, other: Model) -> Divergence | None:
     """Return the first difference between what two logs describe."""
     return _first(IMAGE, *(_sorted(asdict(model)) for model in (one, other)))
 
 
-def _first(api: str, one: object, other: object) -> Difference | None:
-    return next((Difference(api, path.lstrip("."), *values) for path, *values in _unlike(one, other, "")), None)
+def _first(api: str, one: object, other: object) -> Divergence | None:
+    return next((Divergence(api, path.lstrip("."), *values) for path, *values in _unlike(one, other, "")), None)
 
 
-def _normal(step: Step, outcome: Outcome, model: Model) -> Tree:
+def _normal(step: FuzzStep, outcome: RequestEffect, model: Model) -> Tree:
     answer: Tree = _sorted(outcome.answer)
     if step.api == "ApiVersions":
         answer.pop("apiKeys", None)  # which APIs there are is known before: only those that both have are sent
@@ -74,7 +74,7 @@ def _sorted(tree: Any) -> Any:
     return tree
 
 
-def _records(step: Step, records: list[NamedRecord]) -> list[NamedRecord]:
+def _records(step: FuzzStep, records: list[NamedRecord]) -> list[NamedRecord]:
     """Sort neighbouring records whose order each controller draws at random."""
     ordered: list[NamedRecord] = []
     for kind, group in groupby(records, lambda each: each.kind):
@@ -83,7 +83,7 @@ def _records(step: Step, records: list[NamedRecord]) -> list[NamedRecord]:
     return ordered
 
 
-def _place(step: Step, record: NamedRecord) -> list[str]:
+def _place(step: FuzzStep, record: NamedRecord) -> list[str]:
     place = [f"{record.fields[key]:>9}" for key in _HASHED[record.kind]]
     if step.api == "AlterConfigs" and record.fields["value"] is None:
         # What is not named any more comes from a table whose size depends on all that it ever held.

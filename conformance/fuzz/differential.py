@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from mockraft.conformance.fuzz.run import Finding, Pair, Report, fuzz, replay
 from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
@@ -35,7 +35,7 @@ def run(
 def run_again(
     bootstrap: str,
     against: str,
-    steps: Iterable[Step],
+    steps: Iterable[FuzzStep],
     *,
     cluster_id: str | None = None,
     against_cluster_id: str | None = None,
@@ -61,15 +61,15 @@ def text_of(finding: Finding) -> str:
     return "\n".join([*lines, *lines_of(finding.steps)])
 
 
-def lines_of(steps: Iterable[Step]) -> list[str]:
+def lines_of(steps: Iterable[FuzzStep]) -> list[str]:
     """Return the steps, one line of JSON each; `steps_of` parses them."""
     return [json.dumps(step.to_json(), ensure_ascii=False) for step in steps]
 
 
-def steps_of(text: str) -> list[Step]:
+def steps_of(text: str) -> list[FuzzStep]:
     """Parse steps from lines of JSON. Raises ValueError for anything else."""
     try:
-        return [Step.from_json(json.loads(line)) for line in text.splitlines() if line.strip()]
+        return [FuzzStep.from_json(json.loads(line)) for line in text.splitlines() if line.strip()]
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"no step: {error}") from None
 

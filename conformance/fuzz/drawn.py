@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mockraft.conformance.fuzz.model import BrokerState, Model
+from mockraft.conformance.fuzz.model import Model, ModelledBroker
 from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.requests import Tree
 
@@ -32,7 +32,7 @@ class Draw:
         """Draw any broker id, registered or not."""
         return self.rng.choice(BROKERS)
 
-    def registered(self) -> tuple[int, BrokerState] | None:
+    def registered(self) -> tuple[int, ModelledBroker] | None:
         """Draw a registered broker."""
         if not self.model.brokers:
             return None

@@ -14,7 +14,7 @@ from mockraft.conformance.fuzz.drawn import DRAWINGS, Draw, Drawing
 from mockraft.conformance.fuzz.known import is_known
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.mutations import mutated
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import complete
 
 SLIGHTLY_WRONG = 0.22
@@ -53,7 +53,7 @@ class Generator:
         self.versions = versions
         self._draws = [entry for entry in draws or DRAWS if entry[1] in versions]
 
-    def step(self) -> Step:
+    def step(self) -> FuzzStep:
         """Draw the next step."""
         while True:
             ((_, api, draw),) = self.rng.choices(self._draws, [weight for weight, _, _ in self._draws])
@@ -64,7 +64,7 @@ class Generator:
             body = complete(api, body, version, drop=True)
             if self.rng.random() < SLIGHTLY_WRONG:
                 body = mutated(api, version, body, self.rng)
-            step = Step(api, version, body)
+            step = FuzzStep(api, version, body)
             if api in FORWARDABLE and self.rng.random() < (ALWAYS_FORWARDED if api in TOKENS else FORWARDED):
                 step.principal = self.rng.choice(PRINCIPALS)
             for each in topic_requests.with_cleanup(step).cleanup:

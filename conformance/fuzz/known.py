@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
 
 MANY = 1_000
@@ -39,7 +39,7 @@ def _known(entry: str, apis: str) -> Callable[[Predicate], Predicate]:
     return register
 
 
-def is_known(step: Step, model: Model) -> bool:
+def is_known(step: FuzzStep, model: Model) -> bool:
     """Return True if the step, or its cleanup, is left out."""
     if step.is_chance and any(not each.fenced and each.in_controlled_shutdown for each in model.brokers.values()):
         return True  # whether it is refused depends on whether such a broker is drawn

@@ -7,7 +7,7 @@ from mockraft.conformance.requests import Tree
 
 
 @dataclass
-class BrokerState:
+class ModelledBroker:
     """One registration; `epoch_index` and `registered_index` count the log's records."""
 
     incarnation: str
@@ -23,7 +23,7 @@ class BrokerState:
 class Model:
     """Brokers and controllers by id, partitions by topic and number, and the names of everything else."""
 
-    brokers: dict[int, BrokerState] = field(default_factory=dict)
+    brokers: dict[int, ModelledBroker] = field(default_factory=dict)
     topics: dict[str, dict[int, PartitionState]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Model:
 
     def _register_broker(self, record: Tree) -> None:
         epoch = str(record["brokerEpoch"]).removeprefix("record ")
-        self.brokers[record["brokerId"]] = BrokerState(
+        self.brokers[record["brokerId"]] = ModelledBroker(
             incarnation=record["incarnationId"],
             epoch_index=int(epoch) if epoch.isdigit() else self.record_count,
             registered_index=self.record_count,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
 from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.steps import Step, replaced, request_class
+from mockraft.conformance.fuzz.steps import FuzzStep, replaced, request_class
 from mockraft.conformance.requests import Tree
 from mockraft.wire import uuids
 from mockraft.wire.connection import write_request
@@ -91,7 +91,7 @@ class Names:
         self.model.take(name, tree)
         return NamedRecord(name, version, tree)
 
-    def request_of(self, step: Step) -> tuple[Message, int]:
+    def request_of(self, step: FuzzStep) -> tuple[Message, int]:
         """Return the step's request, with this controller's own ids, epochs and offsets, and its version."""
         body = replaced(step.body, self._resolved)
         message = from_json(request_class(step.api), body, step.version)

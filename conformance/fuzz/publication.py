@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from mockraft.conformance.fuzz.names import NamedRecord
 from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
 
 EVERY_ACL: Tree = {
@@ -41,9 +41,9 @@ def _wait(holds: Callable[[], bool]) -> None:
 def _tokens(side: Side) -> int:
     """Return how many of the tokens that were created since the beginning are found."""
     bodies: list[Tree] = [{"hmac": hmac, "renewPeriodMs": -1} for hmac in side.hmacs]
-    answers = [side.answer(Step("RenewDelegationToken", 2, body, NOBODY)) for body in bodies]
+    answers = [side.answer(FuzzStep("RenewDelegationToken", 2, body, NOBODY)) for body in bodies]
     return sum(answer["errorCode"] != NOT_FOUND for answer in answers)
 
 
 def _acls(side: Side) -> int:
-    return sum(len(resource["acls"]) for resource in side.answer(Step("DescribeAcls", 3, EVERY_ACL))["resources"])
+    return sum(len(resource["acls"]) for resource in side.answer(FuzzStep("DescribeAcls", 3, EVERY_ACL))["resources"])

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mockraft.conformance.fuzz.comparison import Difference, difference, image_difference
+from mockraft.conformance.fuzz.comparison import Divergence, difference, image_difference
 from mockraft.conformance.fuzz.emptying import empty
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.known import breaks
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.publication import wait_until_published
-from mockraft.conformance.fuzz.side import Outcome, Side
-from mockraft.conformance.fuzz.steps import Step, api_name
+from mockraft.conformance.fuzz.side import RequestEffect, Side
+from mockraft.conformance.fuzz.steps import FuzzStep, api_name
 from mockraft.wire import uuids
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -37,8 +37,8 @@ class Finding(NamedTuple):
 
     seed: int | None
     step: int
-    difference: Difference
-    steps: list[Step]
+    difference: Divergence
+    steps: list[FuzzStep]
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Pair:
             with contextlib.suppress(RuntimeError, OSError):
                 empty(side, self.features, features, settings)
 
-    def take(self, step: Step) -> Difference | None:
+    def take(self, step: FuzzStep) -> Divergence | None:
         """Send the step to both and apply the records to the model; return the first difference, if any."""
         sides = (self.one, self.other)
         for each in (step, *step.cleanup):
@@ -102,7 +102,7 @@ class Pair:
                 "kept" if side.control_batches == term else "given up" for side, term in zip(sides, terms, strict=True)
             ]
             if "given up" in led:
-                return Difference(each.api, LEADERSHIP, *led)
+                return Divergence(each.api, LEADERSHIP, *led)
             if found is not None and each.api.startswith(READ_ONLY):
                 found = self._settled(each, found)
             if found is not None:
@@ -111,7 +111,7 @@ class Pair:
                 wait_until_published(side, outcome.records)
         return None
 
-    def unlike_images(self) -> Difference | None:
+    def unlike_images(self) -> Divergence | None:
         """Return the first difference between what the two logs describe that lasts, as each may write a little later.
 
         A step's records were compared with the step: this finds what came afterwards, or came too late.
@@ -125,16 +125,16 @@ class Pair:
                 return found
             time.sleep(SETTLE_POLL_S)
 
-    def _settled(self, step: Step, found: Difference) -> Difference | None:
+    def _settled(self, step: FuzzStep, found: Divergence) -> Divergence | None:
         """Return the lasting difference: a controller may describe an image that lags behind the log."""
         deadline = time.monotonic() + SETTLE_S
-        again: Difference | None = found
+        again: Divergence | None = found
         while again is not None and time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_S)
             again = difference(step, *self._outcomes(step), self.model)
         return again
 
-    def _outcomes(self, step: Step) -> tuple[Outcome, Outcome]:
+    def _outcomes(self, step: FuzzStep) -> tuple[RequestEffect, RequestEffect]:
         """Send the step to both; return both outcomes."""
         for side in (self.one, self.other):
             side.send(step)
@@ -183,7 +183,7 @@ def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
     """Run at most `steps` steps; return the shrunk difference that they show."""
     pair.begin(seed)
     generator = Generator(seed, pair.model, pair.versions, pair.features)
-    taken: list[Step] = []
+    taken: list[FuzzStep] = []
     for number in range(1, steps + 1):
         if breaks(pair.model):
             break
@@ -202,7 +202,7 @@ def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
     return number, Finding(seed, number, found, taken)
 
 
-def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Difference] | None:
+def replay(pair: Pair, seed: int, steps: Sequence[FuzzStep]) -> tuple[int, Divergence] | None:
     """Run these steps in an empty world; return the number of the step that differs and the difference."""
     pair.begin(seed)
     for number, step in enumerate(steps):
@@ -213,7 +213,7 @@ def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Differenc
     return None if found is None else (len(steps) - 1, found)
 
 
-def shrink(pair: Pair, seed: int, steps: list[Step], found: Difference) -> tuple[Difference, list[Step]]:
+def shrink(pair: Pair, seed: int, steps: list[FuzzStep], found: Divergence) -> tuple[Divergence, list[FuzzStep]]:
     """Leave out ever smaller parts as long as a difference of the same kind stays."""
     size = len(steps) // 2
     while size:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.fuzz.names import NamedRecord, Names
-from mockraft.conformance.fuzz.steps import Step, request_class
+from mockraft.conformance.fuzz.steps import FuzzStep, request_class
 from mockraft.conformance.log import FETCH_VERSION_MAX, fetch_request
 from mockraft.conformance.requests import Tree, request
 from mockraft.wire import metadata_log_frame, record_batch
@@ -25,7 +25,7 @@ R = TypeVar("R")
 TIMEOUT_S = 10
 
 
-class Outcome(NamedTuple):
+class RequestEffect(NamedTuple):
     """The effect of a request, in shared names: the response, and the records written for it."""
 
     answer: Tree
@@ -57,14 +57,14 @@ class Side(Names):
         self._connection.socket.sendall(self._connection.encode(request(api, tree, version), version))
         self._connection.receive_frame()
 
-    def send(self, step: Step) -> None:
+    def send(self, step: FuzzStep) -> None:
         """Send a step's request, followed by a Fetch."""
         message, version = self.request_of(step)
         data = self._connection.encode(message, version) + self._connection.encode(self._fetch(), FETCH_VERSION_MAX)
         with contextlib.suppress(ConnectionError):  # a closed connection is reported when the response is read
             self._connection.socket.sendall(data)
 
-    def receive(self, step: Step) -> Outcome:
+    def receive(self, step: FuzzStep) -> RequestEffect:
         """Return the outcome of the request that was sent."""
         try:
             tree = _answer(step, self._connection.receive_frame())
@@ -77,9 +77,9 @@ class Side(Names):
         records += self.new_records()
         if step.api == "CreateDelegationToken" and (hmac := tree.get("hmac")):
             self.hmacs.append(str(hmac))
-        return Outcome(self.named(tree), records)
+        return RequestEffect(self.named(tree), records)
 
-    def answer(self, step: Step) -> Tree:
+    def answer(self, step: FuzzStep) -> Tree:
         """Send a step's request alone; return the response."""
         self._connection.socket.sendall(self._connection.encode(*self.request_of(step)))
         return _answer(step, self._connection.receive_frame())
@@ -128,7 +128,7 @@ class Side(Names):
                     yield named
 
 
-def _answer(step: Step, frame: bytes) -> Tree:
+def _answer(step: FuzzStep, frame: bytes) -> Tree:
     key = request_class(step.api).api_key
     if step.principal is None:
         return to_json(read_response(frame, key, step.version), step.version)

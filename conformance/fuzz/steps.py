@@ -24,7 +24,7 @@ from mockraft.wire.schema_files import FieldSpec, StructSpec
 
 
 @dataclass
-class Step:
+class FuzzStep:
     """One request as JSON (Kafka's names). `principal`: it is sent in an Envelope, from this principal.
 
     `is_chance`: each controller draws the replica placement, so only its shape is compared; the `cleanup` (requests
@@ -36,7 +36,7 @@ class Step:
     body: Tree
     principal: str | None = None
     is_chance: bool = False
-    cleanup: list["Step"] = field(default_factory=list)
+    cleanup: list["FuzzStep"] = field(default_factory=list)
 
     def to_json(self) -> Tree:
         """Return the step as JSON, without default values."""
@@ -50,7 +50,7 @@ class Step:
         return tree
 
     @classmethod
-    def from_json(cls, tree: Tree) -> "Step":
+    def from_json(cls, tree: Tree) -> "FuzzStep":
         """Build the step from the output of `to_json`."""
         cleanup = [cls.from_json(each) for each in tree.get("cleanup", [])]
         return cls(
@@ -59,12 +59,12 @@ class Step:
 
 
 def api_name(key: int) -> str:
-    """Return the API's name in a `Step`."""
+    """Return the API's name in a `FuzzStep`."""
     return messages.request(key).__name__.removesuffix("Request")
 
 
 def request_class(api: str) -> type[Message]:
-    """Return the request class of an API's name in a `Step`. WireError if there is none."""
+    """Return the request class of an API's name in a `FuzzStep`. WireError if there is none."""
     return messages.by_name(f"{api}Request")
 
 

@@ -2,7 +2,7 @@
 
 from mockraft.conformance.fuzz.drawn import TOPICS, Draw, drawn
 from mockraft.conformance.fuzz.setting_requests import TOPIC_VALUES
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
 
 ODD_NAMES = ("", ".", "..", "a b", "x" * 249, "x" * 250, "__cluster_metadata", "__consumer_offsets", "t/1", "ä")
@@ -78,12 +78,12 @@ def _configs(draw: Draw) -> list[Tree]:
     return [{"name": key, "value": draw.rng.choice(TOPIC_VALUES[key])} for key in keys]
 
 
-def with_cleanup(step: Step) -> Step:
+def with_cleanup(step: FuzzStep) -> FuzzStep:
     """Compare by shape only what the controllers place at random, and delete it at once."""
     if step.api in {"CreateTopics", "CreatePartitions"}:
         names = [each["name"] for each in step.body["topics"] if not each["assignments"]]
         if names:
             topics = [{"name": name, "topicId": "A" * 22} for name in names]
-            deletion = Step("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})
+            deletion = FuzzStep("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})
             step.is_chance, step.cleanup = True, [deletion]
     return step

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from mockraft.kafka_api.journal.endings import ClosedConnection
 from mockraft.kafka_api.journal.exchange import Exchange
 from mockraft.kafka_api.journal.journal import Entry
-from mockraft.wire.pcapng import Flow, PcapngWriter
+from mockraft.wire.pcapng import CapturedConnection, PcapngWriter
 
 _LOOPBACK = "127.0.0.1"
 _LENGTH = struct.Struct(">i")
@@ -36,7 +36,7 @@ def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int,
     Times are those of the controller's clock. A host name in place of an address becomes 127.0.0.1.
     """
     writer = PcapngWriter(file, "mockraft")
-    flows: dict[tuple[int, int], Flow] = {}
+    flows: dict[tuple[int, int], CapturedConnection] = {}
     for event in sorted(_events(entries), key=lambda event: event[:3]):
         entry, time_ns = event.entry, event.at_ms * 1_000_000
         connection = (entry.node_id, entry.connection_id)

@@ -26,7 +26,7 @@ class Role(Enum):
     """Led this epoch and resigned."""
 
 
-class Step(NamedTuple):
+class RoleChange(NamedTuple):
     """One transition between roles: whether the epoch may or must grow, and whether it requires a vote."""
 
     in_same_epoch: bool
@@ -34,13 +34,13 @@ class Step(NamedTuple):
     takes_a_vote: bool = False
 
 
-_HIGHER = Step(in_same_epoch=False, in_higher_epoch=True)
-_ANY = Step(in_same_epoch=True, in_higher_epoch=True)
-_VOTER = Step(in_same_epoch=True, in_higher_epoch=False, takes_a_vote=True)
-_NEXT_EPOCH = Step(in_same_epoch=False, in_higher_epoch=True, takes_a_vote=True)
-_SAME = Step(in_same_epoch=True, in_higher_epoch=False)
+_HIGHER = RoleChange(in_same_epoch=False, in_higher_epoch=True)
+_ANY = RoleChange(in_same_epoch=True, in_higher_epoch=True)
+_VOTER = RoleChange(in_same_epoch=True, in_higher_epoch=False, takes_a_vote=True)
+_NEXT_EPOCH = RoleChange(in_same_epoch=False, in_higher_epoch=True, takes_a_vote=True)
+_SAME = RoleChange(in_same_epoch=True, in_higher_epoch=False)
 
-STEPS: dict[tuple[Role, Role], Step] = {
+STEPS: dict[tuple[Role, Role], RoleChange] = {
     (Role.UNATTACHED, Role.UNATTACHED): _HIGHER,
     (Role.UNATTACHED, Role.PROSPECTIVE): _VOTER,
     (Role.UNATTACHED, Role.FOLLOWER): _ANY,

@@ -14,7 +14,7 @@ from mockraft.spark_replay.arrow_columns import gather
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.hidden_frames import rows_with_secrets
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, Shape, frames_at
-from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, MakeBody, Verdict, judge_frame
+from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, FrameVerdict, MakeBody, judge_frame
 from mockraft.spark_replay.schemas import MESSAGES
 
 TOGETHER_MIN = 12
@@ -22,7 +22,7 @@ TOGETHER_MIN = 12
 
 Rows = npt.NDArray[np.int64]
 
-_COLUMNS = tuple(name for name in Verdict._fields if name != "body")
+_COLUMNS = tuple(name for name in FrameVerdict._fields if name != "body")
 
 
 class BodyMaker(NamedTuple):
@@ -95,16 +95,16 @@ class VerdictColumns:
         self.bodies: dict[int, object] = {}
         self.body_columns: list[tuple[Rows, pa.Array]] = []
         self._numbers = np.zeros(rows, np.int32)
-        self._verdicts: dict[Verdict, int] = {}
+        self._verdicts: dict[FrameVerdict, int] = {}
 
-    def put(self, row: int, verdict: Verdict) -> None:
+    def put(self, row: int, verdict: FrameVerdict) -> None:
         """Set the verdict on one row, with its body."""
         if verdict.body is not None:
             self.bodies[row] = verdict.body
             verdict = verdict._replace(body=None)
         self._numbers[row] = self._verdicts.setdefault(verdict, len(self._verdicts))
 
-    def put_all(self, rows: Rows, verdict: Verdict, bodies: pa.Array | None = None) -> None:
+    def put_all(self, rows: Rows, verdict: FrameVerdict, bodies: pa.Array | None = None) -> None:
         """Set the verdict shared by several rows, and their bodies, if any."""
         self._numbers[rows] = self._verdicts.setdefault(verdict, len(self._verdicts))
         if bodies is not None:

@@ -11,13 +11,13 @@ from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.judging import BodyMaker, judge_frames, put_together
-from mockraft.spark_replay.decoding.verdicts import Verdict, full_json, json_without_secrets
+from mockraft.spark_replay.decoding.verdicts import FrameVerdict, full_json, json_without_secrets
 from mockraft.spark_replay.schemas import MESSAGES
 
 BATCH_BYTES_MAX = 4 << 20
 """Upper bound for the bytes of frames that `decode_batches` decodes at once; a longer frame is decoded alone."""
 
-KEPT = [name for name in MESSAGES.names if name not in ("api_name", *Verdict._fields)]
+KEPT = [name for name in MESSAGES.names if name not in ("api_name", *FrameVerdict._fields)]
 
 
 def decode_frames(

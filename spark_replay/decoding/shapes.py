@@ -29,7 +29,7 @@ import numpy.typing as npt
 from mockraft.spark_replay.decoding.layout import Layout, Leaf, lay_out
 from mockraft.spark_replay.decoding.shape_json import Template
 from mockraft.spark_replay.decoding.typed_columns import Read, struct_reader
-from mockraft.spark_replay.decoding.verdicts import Verdict, header_version, judge_as
+from mockraft.spark_replay.decoding.verdicts import FrameVerdict, header_version, judge_as
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
@@ -61,7 +61,7 @@ class Shape:
     """A judged frame and the bytes in which another may differ. `layout` is of the body; offsets count in the frame."""
 
     def __init__(
-        self, data: bytes, cls: type[Message], version: int, header: Layout, body: Layout, verdict: Verdict
+        self, data: bytes, cls: type[Message], version: int, header: Layout, body: Layout, verdict: FrameVerdict
     ) -> None:
         self.verdict = verdict
         self.cls = cls

@@ -16,7 +16,7 @@ from mockraft.spark_replay.decoding.judging import BodyMaker, Rows, VerdictColum
 from mockraft.spark_replay.decoding.message_table import BATCH_BYTES_MAX, KEPT, cut, kept
 from mockraft.spark_replay.decoding.shapes import Bytes, Shape
 from mockraft.spark_replay.decoding.typed_columns import struct_column, struct_type
-from mockraft.spark_replay.decoding.verdicts import Verdict, without_secrets
+from mockraft.spark_replay.decoding.verdicts import FrameVerdict, without_secrets
 from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
@@ -24,7 +24,7 @@ from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import schema_of
 
 _SIDES = ("request", "response")
-_VERDICT = [name for name in Verdict._fields if name != "body"]
+_VERDICT = [name for name in FrameVerdict._fields if name != "body"]
 
 
 def typed_schema(api: str) -> pa.Schema:

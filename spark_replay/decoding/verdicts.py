@@ -50,7 +50,7 @@ def without_secrets(message: Message, block: bytes) -> Message:
     return masked(message, in_use()) if may_have_secrets(type(message), block) else message
 
 
-class Verdict(NamedTuple):
+class FrameVerdict(NamedTuple):
     """The result for one frame, with the columns of `schemas.MESSAGES`. Offsets count from the frame's start.
 
     `roundtrip` is None if nothing could be decoded; `first_diff_offset` is the first byte that was written differently.
@@ -74,14 +74,16 @@ class _Body(NamedTuple):
     made: object
 
 
-TRUNCATED = Verdict("truncated")
+TRUNCATED = FrameVerdict("truncated")
 """The verdict on a frame cut short by the capture."""
 
-OPAQUE = Verdict("opaque")
+OPAQUE = FrameVerdict("opaque")
 """The verdict on bytes that are not Kafka's protocol."""
 
 
-def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, make_body: MakeBody | None) -> Verdict:
+def judge_frame(
+    data: bytes, api_key: int, api_version: int, is_response: bool, make_body: MakeBody | None
+) -> FrameVerdict:
     """Decode a frame (without its four-byte length) of an API and version, and write it again. Never raises.
 
     An ApiVersions response is read as version 0 if its request's version does not fit, as clients do (KIP-511).
@@ -89,12 +91,12 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
     overlay = in_use()
     name = (overlay.responses if is_response else overlay.requests).get(api_key)
     if name is None:
-        return Verdict("unknown_api")
+        return FrameVerdict("unknown_api")
     cls = overlay.by_name(name)
     if cls.min_version <= api_version <= cls.max_version:
         found = judge_as(data, overlay, cls, api_version, is_response, make_body)
     else:
-        found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
+        found = FrameVerdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
     if found.decode_status != "ok" and is_response and api_key == api_keys.API_VERSIONS and api_version != 0:
         older = judge_as(data, overlay, cls, 0, is_response, make_body)
         return older if older.decode_status == "ok" else found
@@ -109,7 +111,7 @@ def header_version(overlay: Overlay, api_key: int, api_version: int, is_response
 
 def judge_as(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, make_body: MakeBody | None
-) -> Verdict:
+) -> FrameVerdict:
     """Return the verdict on a frame of a message class, in a version that the class has."""
     version_of_header = header_version(overlay, cls.api_key, version, is_response)
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
@@ -123,14 +125,14 @@ def judge_as(
         # The offset in the frame. A wrong length can put the reader beyond the end.
         offset = None if error.offset is None else min(error.offset + at, len(data))
         place = "" if error.field is None else f" (field {error.field})"
-        return Verdict("error", offset, f"{error.what}{place}")
+        return FrameVerdict("error", offset, f"{error.what}{place}")
     written = header.write(version_of_header) + body.written
     tags = (*(tag for tag, _ in header.unknown_tagged_fields), *body.unknown_tags)
     if body.refusal is not None:
-        return Verdict("ok", None, body.refusal, False, None, tags, body.made)
+        return FrameVerdict("ok", None, body.refusal, False, None, tags, body.made)
     if written == data:
-        return Verdict("ok", None, None, True, None, tags, body.made)
-    return Verdict("ok", None, None, False, first_difference(written, data), tags, body.made)
+        return FrameVerdict("ok", None, None, True, None, tags, body.made)
+    return FrameVerdict("ok", None, None, False, first_difference(written, data), tags, body.made)
 
 
 def _body(cls: type[Message], version: int, block: bytes, make_body: MakeBody | None) -> _Body:

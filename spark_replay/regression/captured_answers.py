@@ -23,7 +23,7 @@ from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import ONE_TO_ONE
 from mockraft.spark_replay.regression.renaming import Id, Renaming
-from mockraft.spark_replay.regression.rules import Node, Rules
+from mockraft.spark_replay.regression.rules import RuleNode, Rules
 from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request, write_response
@@ -176,7 +176,7 @@ def _has_records(captured: Captured) -> bool:
     return any(partition.records or partition.error_code for partition in partitions)
 
 
-def _ids(captured: Json, live: Json, node: Node | None) -> Iterator[tuple[str, Id, Id]]:
+def _ids(captured: Json, live: Json, node: RuleNode | None) -> Iterator[tuple[str, Id, Id]]:
     if node is None:
         return
     if isinstance(captured, dict) and isinstance(live, dict):

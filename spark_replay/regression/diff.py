@@ -19,7 +19,7 @@ from mockraft.spark_replay.regression.classes import (
     ONLY_WHETHER,
 )
 from mockraft.spark_replay.regression.renaming import Id, Renaming
-from mockraft.spark_replay.regression.rules import Node
+from mockraft.spark_replay.regression.rules import RuleNode
 from mockraft.wire.json_form import Json
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import without_secrets
@@ -59,7 +59,7 @@ class Difference(NamedTuple):
         return self._replace(captured=_shown(self.path, self.captured), live=_shown(self.path, self.live))
 
 
-def diff(captured: Json, live: Json, node: Node | None, renaming: Renaming, path: str = "") -> Iterator[Difference]:
+def diff(captured: Json, live: Json, node: RuleNode | None, renaming: Renaming, path: str = "") -> Iterator[Difference]:
     """Yield the differences of two responses' JSON trees; learn pairs of ids and epochs on the way (`renaming`).
 
     `node` is the response's, `Rules.response(api_key, version)`.
@@ -108,7 +108,7 @@ def _shown(path: str, value: Json | Absent) -> Json | Absent:
     return shown[field]
 
 
-def _one_sided(path: str, captured: Json | Absent, live: Json | Absent, node: Node | None) -> Difference:
+def _one_sided(path: str, captured: Json | Absent, live: Json | Absent, node: RuleNode | None) -> Difference:
     excused = node is not None and (node.rule.kind in MASKED or node.rule.kind in ONLY_WHETHER)
     kind = VOLATILE_OK if excused else MISSING if live is ABSENT else EXTRA
     return Difference(path, kind, captured, live, node.rule.name if excused and node else "")
@@ -120,7 +120,7 @@ def _presence_of(value: object) -> object:
 
 
 def _arrays(
-    captured: list[Json], live: list[Json], node: Node | None, renaming: Renaming, path: str
+    captured: list[Json], live: list[Json], node: RuleNode | None, renaming: Renaming, path: str
 ) -> Iterator[Difference]:
     keys = node.keys if node else ()
     ours, theirs = _by_key(captured, keys), _by_key(live, keys)
@@ -151,7 +151,7 @@ def _arrays(
             yield _one_sided(place, ours.get(key, ABSENT), theirs.get(key, ABSENT), None)
 
 
-def _order(path: str, captured: list[Json], live: list[Json], node: Node | None) -> Difference:
+def _order(path: str, captured: list[Json], live: list[Json], node: RuleNode | None) -> Difference:
     excused = node is not None and node.rule.kind == ANY_ORDER
     return Difference(
         path, VOLATILE_OK if excused else ORDER, captured, live, node.rule.name if excused and node else ""

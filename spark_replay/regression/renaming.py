@@ -8,7 +8,7 @@ live partner. `classes` lists which classes are one to one, and why some are not
 from __future__ import annotations
 
 from mockraft.spark_replay.regression.classes import FIXED, MANY_TO_ONE, ONE_TO_ONE
-from mockraft.spark_replay.regression.rules import Node
+from mockraft.spark_replay.regression.rules import RuleNode
 from mockraft.wire.json_form import Json
 
 Id = str | int | float | bool | None
@@ -39,11 +39,11 @@ class Renaming:
             self.missing.add(captured)
         return known.get(captured, captured)
 
-    def bind_tree(self, tree: dict[str, Json], node: Node) -> dict[str, Json]:
+    def bind_tree(self, tree: dict[str, Json], node: RuleNode) -> dict[str, Json]:
         """Return a message's JSON tree with live values in place of captured ones."""
         return {field: self.bind(value, node.fields.get(field)) for field, value in tree.items()}
 
-    def bind(self, tree: Json, node: Node | None) -> Json:
+    def bind(self, tree: Json, node: RuleNode | None) -> Json:
         """Return a request's JSON tree with live values in place of captured ones."""
         if node is None:
             return tree

@@ -19,7 +19,7 @@ from mockraft.spark_replay.regression.diff import VOLATILE_OK, Difference
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
-from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
+from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, RequestToSend, Survey, steps, survey
 from mockraft.spark_replay.regression.virtual_clock import TICK_S, VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
@@ -41,7 +41,7 @@ STEPS_AHEAD_MAX = 256
 OK, TIMEOUT, CLOSED, ERROR, LEFT_OUT = "ok", "timeout", "closed", "error", "left_out"
 
 
-class Outcome(NamedTuple):
+class ExchangeResult(NamedTuple):
     """The result of one exchange: its differences, or why there is no response (`failure`).
 
     `status` is ok, timeout, closed, error or left_out; `excused` are the differences excused by rules; times are
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 class Replayed(NamedTuple):
     """All outcomes in the order of their responses, what was left out by (API, reason), and the pairs learnt."""
 
-    outcomes: list[Outcome]
+    outcomes: list[ExchangeResult]
     left_out: Counter[tuple[str, str]]
     renaming: Renaming
 
@@ -111,7 +111,7 @@ async def replay(
     port: int,
     options: Options | None = None,
     *,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[ExchangeResult], None] = lambda _: None,
     admin: str | None = None,
 ) -> Replayed:
     """Replay a capture of one cluster to the controller at host and port; calls `on_outcome` for every exchange.
@@ -119,10 +119,10 @@ async def replay(
     `admin` is as in `replay_steps`. Raises DisconnectedError if nothing listens there.
     """
     captured = list(exchanges)
-    outcomes: list[Outcome] = []
+    outcomes: list[ExchangeResult] = []
     left_out: Counter[tuple[str, str]] = Counter()
 
-    def keep(outcome: Outcome) -> None:
+    def keep(outcome: ExchangeResult) -> None:
         if outcome.status == LEFT_OUT:
             left_out[outcome.api, str(outcome.failure)] += 1
         else:
@@ -138,7 +138,7 @@ async def replay_steps(
     host: str,
     port: int,
     options: Options,
-    on_outcome: Callable[[Outcome], None],
+    on_outcome: Callable[[ExchangeResult], None],
     known: Survey | None = None,
     admin: str | None = None,
 ) -> Renaming:
@@ -156,10 +156,10 @@ async def replay_steps(
     await run.begin()
     try:
         for step in steps(source(), known):
-            if isinstance(step, Step):
+            if isinstance(step, RequestToSend):
                 await run.take(step)
             else:
-                on_outcome(Outcome(step[0], LEFT_OUT, step[1], ()))
+                on_outcome(ExchangeResult(step[0], LEFT_OUT, step[1], ()))
         await run.all_over()
     finally:
         await run.end()
@@ -175,7 +175,7 @@ class _Run:
         host: str,
         port: int,
         options: Options,
-        on_outcome: Callable[[Outcome], None],
+        on_outcome: Callable[[ExchangeResult], None],
         clock: VirtualClock | None,
     ) -> None:
         self.known = known
@@ -189,7 +189,7 @@ class _Run:
         self._tasks: set[asyncio.Task[None]] = set()
         # Unfinished steps by number: time of the captured response, and a future set when the live one has come.
         self._open: dict[int, tuple[int, asyncio.Future[None]]] = {}
-        self._queues: dict[tuple[int, int], deque[Step]] = {}
+        self._queues: dict[tuple[int, int], deque[RequestToSend]] = {}
         self._topics_to_come = known.log.topic_ids
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
@@ -220,7 +220,7 @@ class _Run:
         for connection in self._connections.values():
             await connection.close()
 
-    async def take(self, step: Step) -> None:
+    async def take(self, step: RequestToSend) -> None:
         """Send one request when it is due; with order connection, put it into its connection's queue."""
         while len(self._open) >= STEPS_AHEAD_MAX:
             await self._wait_for([next(iter(self._open.values()))[1]])
@@ -242,7 +242,7 @@ class _Run:
         while self._open:
             await self._wait_for([over for _, over in self._open.values()])
 
-    def _answers_before(self, step: Step) -> list[asyncio.Future[None]]:
+    def _answers_before(self, step: RequestToSend) -> list[asyncio.Future[None]]:
         return [over for answered_ns, over in self._open.values() if answered_ns < step.captured.request_ts_ns]
 
     async def _wait_for(self, futures: list[asyncio.Future[None]]) -> None:
@@ -270,7 +270,7 @@ class _Run:
             await self._send(step)
         del self._queues[connection]
 
-    async def _send(self, step: Step) -> None:
+    async def _send(self, step: RequestToSend) -> None:
         translation = self.translation
         try:
             await self._wait_until_due(step)
@@ -290,7 +290,7 @@ class _Run:
         # Let the task write its request before anything else is sent.
         await asyncio.sleep(0)
 
-    async def _wait_until_due(self, step: Step) -> None:
+    async def _wait_until_due(self, step: RequestToSend) -> None:
         now_s = asyncio.get_running_loop().time() if self._clock is None else self._clock.now_s()
         if (due_s := self._due_s(step, now_s)) is None:
             return
@@ -320,7 +320,7 @@ class _Run:
         translation.readers.read(request, answer)
         translation.log.learn_topics(answer, translation.renaming)
 
-    def _due_s(self, step: Step, now_s: float) -> float | None:
+    def _due_s(self, step: RequestToSend, now_s: float) -> float | None:
         """Return the event loop time at which to send this; None for immediately."""
         if self.speed is not None:
             return self._began_s + (step.captured.request_ts_ns - self.known.first_ns) / 1e9 / self.speed
@@ -329,7 +329,7 @@ class _Run:
         start_ns, passed_ns = step.paced
         return self._paced_from.setdefault(start_ns, now_s) + passed_ns / 1e9
 
-    async def _connection(self, step: Step) -> KafkaConnection:
+    async def _connection(self, step: RequestToSend) -> KafkaConnection:
         key = step.captured.connection
         connection = self._connections.get(key)
         if connection is None or not connection.is_open:
@@ -343,7 +343,7 @@ class _Run:
         connection.client_id = step.request.client_id
         return connection
 
-    async def _exchange(self, step: Step, request: Message, connection: KafkaConnection) -> None:
+    async def _exchange(self, step: RequestToSend, request: Message, connection: KafkaConnection) -> None:
         key, version = step.request.api_key, step.request.api_version
         wait_ms = self.options.answer_timeout_ms + getattr(request, "max_wait_ms", 0)
         sent_ns = time.time_ns()
@@ -359,7 +359,7 @@ class _Run:
             return
         excused = [each for each in found if each.kind == VOLATILE_OK]
         different = [each for each in found if each.kind != VOLATILE_OK and not self._is_ignored(key, each.path)]
-        self._over(Outcome(step.captured, OK, None, different, excused, sent_ns, received_ns, frame))
+        self._over(ExchangeResult(step.captured, OK, None, different, excused, sent_ns, received_ns, frame))
         if step.is_last:
             await connection.close()
             self._connections.pop(step.captured.connection, None)
@@ -373,13 +373,13 @@ class _Run:
         if not task.cancelled() and (broken := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(broken)
 
-    def _over(self, outcome: Outcome) -> None:
+    def _over(self, outcome: ExchangeResult) -> None:
         _, over = self._open.pop(outcome.captured.number)
         over.set_result(None)
         self.on_outcome(outcome)
 
 
-def _failed(captured: Captured, error: Exception, sent_ns: int, frame: bytes | None = None) -> Outcome:
+def _failed(captured: Captured, error: Exception, sent_ns: int, frame: bytes | None = None) -> ExchangeResult:
     kind = TIMEOUT if isinstance(error, RequestTimedOutError) else CLOSED
     status = ERROR if isinstance(error, WireError) else kind
-    return Outcome(captured, status, str(error), (), (), sent_ns, time.time_ns() if sent_ns else 0, frame)
+    return ExchangeResult(captured, status, str(error), (), (), sent_ns, time.time_ns() if sent_ns else 0, frame)

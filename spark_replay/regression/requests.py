@@ -9,7 +9,7 @@ from mockraft.spark_replay.regression.diff import Difference, diff
 from mockraft.spark_replay.regression.log_readers import LogReaders
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
-from mockraft.spark_replay.regression.send_order import Step, Survey
+from mockraft.spark_replay.regression.send_order import RequestToSend, Survey
 from mockraft.wire import api_keys, messages, record_batch
 from mockraft.wire.connection import parse_request, write_request
 from mockraft.wire.errors import WireError
@@ -33,7 +33,7 @@ class Translation:
         self.log = known.log
         self.last_fetch: tuple[FetchRequest, int] | None = None
 
-    def request(self, step: Step, *, may_wait: bool) -> Message:
+    def request(self, step: RequestToSend, *, may_wait: bool) -> Message:
         """Return the request with live ids and epochs; with `may_wait`, a Fetch that waited in vain does so again."""
         key, version = step.request.api_key, step.request.api_version
         body = step.body
@@ -71,7 +71,7 @@ class Translation:
             self.log.put_replicas(bound, response)
         return write_request(bound, header.api_version, header.correlation_id, header.client_id)[4:]
 
-    def differences(self, step: Step, request: Message, answer: Message) -> list[Difference]:
+    def differences(self, step: RequestToSend, request: Message, answer: Message) -> list[Difference]:
         """Return the differences from the captured response, including those excused by rules."""
         captured = step.response
         if isinstance(request, messages.FetchRequest):

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Difference
-from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Options, Outcome
+from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, ExchangeResult, Options
 from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
 from mockraft.wire.redaction.messages import masked_response
 
@@ -27,7 +27,7 @@ REPLAYED = pa.schema(
 """REPLAY_RESULTS with each row's DIFFS nested: a task returns both at once, since an exchange is sent only once."""
 
 
-def row_of(outcome: Outcome, run_id: str, session: str, options: Options) -> dict[str, object]:
+def row_of(outcome: ExchangeResult, run_id: str, session: str, options: Options) -> dict[str, object]:
     """Return one row of REPLAYED."""
     captured, shows = outcome.captured, options.show_secrets
     found = [*outcome.differences, *outcome.excused]

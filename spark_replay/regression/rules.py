@@ -73,11 +73,11 @@ class Override(NamedTuple):
         return _pattern(self.path).fullmatch(rule.path) is not None
 
 
-class Node(NamedTuple):
+class RuleNode(NamedTuple):
     """One field in one version, compiled: its rule, its fields by name, and the identifying fields of its elements."""
 
     rule: Rule
-    fields: dict[str, Node]
+    fields: dict[str, RuleNode]
     keys: tuple[tuple[str, ...], ...]
 
 
@@ -86,15 +86,15 @@ class Rules:
 
     def __init__(self, overrides: Sequence[Override] = ()) -> None:
         self.overrides = tuple(overrides)
-        self._roots: dict[tuple[int, int, bool], Node] = {}
+        self._roots: dict[tuple[int, int, bool], RuleNode] = {}
         for override in self.overrides:
             _verify(override)
 
-    def response(self, api_key: int, version: int) -> Node:
+    def response(self, api_key: int, version: int) -> RuleNode:
         """Return the fields of a response at a version. Raises WireError for an unknown API key."""
         return self._root(api_key, version, is_request=False)
 
-    def request(self, api_key: int, version: int) -> Node:
+    def request(self, api_key: int, version: int) -> RuleNode:
         """Return the fields of a request at a version."""
         return self._root(api_key, version, is_request=True)
 
@@ -103,7 +103,7 @@ class Rules:
         for api_key in sorted(api_keys.NAMES):
             yield from (self._overridden(rule) for rule in _rules(api_key))
 
-    def _root(self, api_key: int, version: int, *, is_request: bool) -> Node:
+    def _root(self, api_key: int, version: int, *, is_request: bool) -> RuleNode:
         key = api_key, version, is_request
         root = self._roots.get(key)
         if root is None:
@@ -112,7 +112,7 @@ class Rules:
             root = self._roots[key] = self._node(found.root, top, "", api_key, version)
         return root
 
-    def _node(self, struct: StructSpec | None, rule: Rule, parent: str, api_key: int, version: int) -> Node:
+    def _node(self, struct: StructSpec | None, rule: Rule, parent: str, api_key: int, version: int) -> RuleNode:
         fields = {}
         for field in struct.fields if struct else ():
             if field.versions.covers(version):
@@ -121,7 +121,7 @@ class Rules:
                     inner = self._overridden(inner, version)
                 fields[field.json_name] = self._node(field.struct, inner, field.json_name, api_key, version)
         keys = tuple(names for names in _KEYS if all(name in fields for name in names))
-        return Node(rule, fields, keys)
+        return RuleNode(rule, fields, keys)
 
     def _overridden(self, rule: Rule, version: int | None = None) -> Rule:
         for override in reversed(self.overrides):

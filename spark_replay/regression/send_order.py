@@ -37,7 +37,7 @@ ORDERS = {
 """The orders of sending, by the names of `--order`."""
 
 
-class Step(NamedTuple):
+class RequestToSend(NamedTuple):
     """One decoded request to send.
 
     `is_last`: the connection can be closed after it. `paced`: when a broker went away and how long ago that is, in ns;
@@ -162,7 +162,7 @@ def survey(exchanges: Iterable[Captured], kept: Filter | None = None) -> Survey:
     return found
 
 
-def steps(exchanges: Iterable[Captured], known: Survey) -> Iterator[Step | tuple[Captured, str]]:
+def steps(exchanges: Iterable[Captured], known: Survey) -> Iterator[RequestToSend | tuple[Captured, str]]:
     """Yield what to send, in the capture's order; exchanges that are left out come with the reason."""
     for captured in exchanges:
         read = read_exchange(captured, known.kept)
@@ -170,7 +170,7 @@ def steps(exchanges: Iterable[Captured], known: Survey) -> Iterator[Step | tuple
             yield captured, read
         else:
             is_last = known.last.get(captured.connection) == captured.number
-            yield Step(captured, *read, is_last, known.paced(captured.request_ts_ns))
+            yield RequestToSend(captured, *read, is_last, known.paced(captured.request_ts_ns))
 
 
 def read_exchange(captured: Captured, kept: Filter) -> tuple[Request, Message, Message] | str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured, of_batches
-from mockraft.spark_replay.regression.replay import Options, Outcome, replay_steps
+from mockraft.spark_replay.regression.replay import ExchangeResult, Options, replay_steps
 from mockraft.spark_replay.regression.rows import REPLAYED, batch_of, row_of, split
 from mockraft.spark_replay.regression.send_order import survey
 from mockraft.spark_replay.regression.targets import Target
@@ -75,7 +75,7 @@ def replayed(
     run: Run,
     session: str,
     *,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[ExchangeResult], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the results as batches of `rows.REPLAYED`."""
     with Spill(EXCHANGES) as kept, Spill(REPLAYED) as found:
@@ -89,7 +89,7 @@ def replayed(
         known = survey(source(), run.options.kept)
         rows: list[dict[str, object]] = []
 
-        def keep(outcome: Outcome) -> None:
+        def keep(outcome: ExchangeResult) -> None:
             rows.append(row_of(outcome, run.run_id, session, run.options))
             on_outcome(outcome)
             if len(rows) >= ROWS_AT_ONCE:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference
 from mockraft.spark_replay.regression.renaming import Renaming
-from mockraft.spark_replay.regression.replay import Outcome, Replayed
+from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
 from mockraft.wire.json_form import Json
 
 EXAMPLES_MAX = 5
@@ -82,7 +82,7 @@ class Report(NamedTuple):
 
 def report(replayed: Replayed) -> Report:
     """Summarise a replay."""
-    by_api: dict[str, list[Outcome]] = {}
+    by_api: dict[str, list[ExchangeResult]] = {}
     findings: dict[tuple[str, str, str, str], Finding] = {}
     for outcome in replayed.outcomes:
         by_api.setdefault(outcome.api, []).append(outcome)
@@ -105,7 +105,7 @@ def report(replayed: Replayed) -> Report:
     )
 
 
-def _count(api: str, outcomes: list[Outcome]) -> ApiCount:
+def _count(api: str, outcomes: list[ExchangeResult]) -> ApiCount:
     latencies_ns = sorted(each.latency_ns for each in outcomes if each.failure is None)
     median_ms = latencies_ns[len(latencies_ns) // 2] / 1e6 if latencies_ns else 0.0
     same = sum(each.is_same for each in outcomes)

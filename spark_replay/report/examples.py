@@ -28,7 +28,7 @@ _FIELD = re.compile(r'"(\w+)": ')
 _CODE = re.compile(r'"errorCode": (-?\d+)')
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """One line of two texts: `word` is same, changed, left, right or skipped (`left` has the number of lines).
 
     `is_passed` if the lines differ and a rule excuses it.
@@ -78,14 +78,14 @@ def request_text(frame: bytes | None, *, show_secrets: bool = False) -> str:
     return _pretty(tree)
 
 
-def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> list[Line]:
+def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> list[DiffLine]:
     """Return the lines of both texts side by side, with long equal stretches left out.
 
     `counted` are the paths (`topics[].name`) at or beneath which a difference counts; "" is everywhere.
     """
     lefts, rights = left.splitlines()[:_LINES_MAX], right.splitlines()[:_LINES_MAX]
     left_paths, right_paths = _paths(lefts), _paths(rights)
-    lines: list[Line] = []
+    lines: list[DiffLine] = []
     for word, i, j, k, m in difflib.SequenceMatcher(None, lefts, rights, autojunk=False).get_opcodes():
         if word == "equal":
             lines += _shortened(lefts[i:j], is_first=i == 0, is_last=j == len(lefts))
@@ -95,7 +95,7 @@ def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> lis
             path = right_paths[k + at] if here is None else left_paths[i + at]
             is_passed = not any(path.startswith(each) or each.startswith(path) for each in counted)
             change = "left" if there is None else "right" if here is None else "changed"
-            lines.append(Line(here or "", there or "", change, is_passed))
+            lines.append(DiffLine(here or "", there or "", change, is_passed))
     return lines
 
 
@@ -133,13 +133,13 @@ def noted(line: str) -> str:
     return error_codes.name(int(found[1])) if found and abs(int(found[1])) < 1 << 15 and int(found[1]) else ""
 
 
-def _shortened(lines: list[str], *, is_first: bool, is_last: bool) -> list[Line]:
+def _shortened(lines: list[str], *, is_first: bool, is_last: bool) -> list[DiffLine]:
     before, after = (0 if is_first else _AROUND), (0 if is_last else _AROUND)
     if len(lines) <= before + after + 2:
-        return [Line(line, line, "same") for line in lines]
+        return [DiffLine(line, line, "same") for line in lines]
     head, tail = lines[:before], lines[len(lines) - after :]
-    skipped = Line(f"{len(lines) - before - after} equal lines", "", "skipped")
-    return [*[Line(each, each, "same") for each in head], skipped, *[Line(each, each, "same") for each in tail]]
+    skipped = DiffLine(f"{len(lines) - before - after} equal lines", "", "skipped")
+    return [*[DiffLine(each, each, "same") for each in head], skipped, *[DiffLine(each, each, "same") for each in tail]]
 
 
 def _paths(lines: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import of_batches
 from mockraft.spark_replay.regression.coordinator import CoordinatorClient, ReplayCoordinator
-from mockraft.spark_replay.regression.replay import LEFT_OUT, Outcome
+from mockraft.spark_replay.regression.replay import LEFT_OUT, ExchangeResult
 from mockraft.spark_replay.regression.rows import OF_EXCHANGE, REPLAYED
 from mockraft.spark_replay.regression.session_replay import Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
@@ -188,7 +188,7 @@ class _ProgressReporter:
         self._sent = self._different = 0
         self._reported_s = time.monotonic()
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: ExchangeResult) -> None:
         if outcome.status == LEFT_OUT:
             return
         self._sent += 1

@@ -62,7 +62,7 @@ class Disturbance:
 Schedule: TypeAlias = tuple[Disturbance, ...]
 
 
-class Kind(NamedTuple):
+class DisturbanceKind(NamedTuple):
     """A kind of disturbance: its text, its actions for a delay, and the only API that it is for."""
 
     text: str
@@ -71,15 +71,17 @@ class Kind(NamedTuple):
     is_delay: bool = False
 
 
-KINDS: Mapping[str, Kind] = {
-    "late answer": Kind("the answer is {ms} ms late", lambda ms: [{"delayOn": {"ms": ms}}], is_delay=True),
-    "late request": Kind(
+KINDS: Mapping[str, DisturbanceKind] = {
+    "late answer": DisturbanceKind("the answer is {ms} ms late", lambda ms: [{"delayOn": {"ms": ms}}], is_delay=True),
+    "late request": DisturbanceKind(
         "the controller handles it {ms} ms late", lambda ms: [{"delayOn": {"ms": ms, "before": True}}], is_delay=True
     ),
-    "lost request": Kind("the connection closes before it is handled", lambda _: ["disconnectOn"]),
-    "lost answer": Kind("it is handled, then the connection closes", lambda _: ["passThrough", "drop", "disconnectOn"]),
-    "standby": Kind("NOT_CONTROLLER, as after a failover", lambda _: [{"injectError": "NOT_CONTROLLER"}]),
-    "fenced": Kind(
+    "lost request": DisturbanceKind("the connection closes before it is handled", lambda _: ["disconnectOn"]),
+    "lost answer": DisturbanceKind(
+        "it is handled, then the connection closes", lambda _: ["passThrough", "drop", "disconnectOn"]
+    ),
+    "standby": DisturbanceKind("NOT_CONTROLLER, as after a failover", lambda _: [{"injectError": "NOT_CONTROLLER"}]),
+    "fenced": DisturbanceKind(
         "it fences the broker", lambda _: [{"change": {"request": {"wantFence": True}}}], api="BrokerHeartbeat"
     ),
 }

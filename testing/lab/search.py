@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mockraft.testing.lab.schedule import Disturbance, Observed, Schedule, observed, simpler
-from mockraft.testing.lab.trial import Outcome
+from mockraft.testing.lab.trial import TrialResult
 
-Trial = Callable[[Schedule], Outcome]
+Trial = Callable[[Schedule], TrialResult]
 """Run the command under a schedule."""
 
 
 class FailsUndisturbedError(Exception):
     """The command fails without any disturbance."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: TrialResult) -> None:
         super().__init__(f"the command fails without any disturbance: {outcome}")
         self.outcome = outcome
 
 
 @dataclass(frozen=True)
-class Found:
+class FailingSchedule:
     """A schedule under which the command failed: as drawn from the seed, and its smallest part that is enough.
 
     `failures` of `repeats` further trials under the smallest part failed too; `outcome` is the last failed trial.
@@ -30,7 +30,7 @@ class Found:
     seed: int
     drawn: Schedule
     schedule: Schedule
-    outcome: Outcome
+    outcome: TrialResult
     failures: int
     repeats: int
 
@@ -49,8 +49,8 @@ def find(
     seeds: Iterable[int],
     *,
     repeats: int,
-    on_trial: Callable[[int, Outcome], None] = lambda seed, outcome: None,
-) -> Found | None:
+    on_trial: Callable[[int, TrialResult], None] = lambda seed, outcome: None,
+) -> FailingSchedule | None:
     """Return the first failing schedule, made smaller; None if the command passes under all seeds."""
     for seed in seeds:
         drawn = schedule_of(seed)
@@ -60,11 +60,11 @@ def find(
             smallest, outcome = shrink(trial, drawn, outcome)
             again = [trial(smallest) for _ in range(repeats)]
             failed = [each for each in again if each.failed]
-            return Found(seed, drawn, smallest, failed[-1] if failed else outcome, len(failed), repeats)
+            return FailingSchedule(seed, drawn, smallest, failed[-1] if failed else outcome, len(failed), repeats)
     return None
 
 
-def shrink(trial: Trial, schedule: Schedule, outcome: Outcome) -> tuple[Schedule, Outcome]:
+def shrink(trial: Trial, schedule: Schedule, outcome: TrialResult) -> tuple[Schedule, TrialResult]:
     """Return a part of a failing schedule from which nothing can be taken away, and the outcome of its last failure.
 
     Each disturbance is left out, and then each delay is halved, for as long as the command still fails. What could not

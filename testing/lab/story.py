@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mockraft.kafka_api.pages import render_page
 from mockraft.kafka_api.private_files import write_private
 from mockraft.testing.lab.schedule import Schedule
-from mockraft.testing.lab.search import Found
+from mockraft.testing.lab.search import FailingSchedule
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
@@ -20,7 +20,7 @@ _LEAST_WIDTH = 0.25
 """Percent of the timeline for the bar of a request that took no time."""
 
 
-def as_lines(found: Found) -> Iterator[str]:
+def as_lines(found: FailingSchedule) -> Iterator[str]:
     """Yield the story in lines: the disturbances of the smallest schedule, then the end of the output."""
     requests = found.outcome.requests
     for index, disturbance in enumerate(found.schedule, 1):
@@ -31,7 +31,7 @@ def as_lines(found: Found) -> Iterator[str]:
     yield from [f"| {line}" for line in found.outcome.output.splitlines()[-OUTPUT_LINES:]]
 
 
-def write_page(found: Found, command: str, repeat: str, path: Path) -> None:
+def write_page(found: FailingSchedule, command: str, repeat: str, path: Path) -> None:
     """Write the HTML page; `repeat` is the command that repeats the failure. ModuleNotFoundError without Jinja2."""
     shown = found.outcome.requests[:REQUESTS_SHOWN_MAX]
     length_ms = max((_ms(each, "answeredMs") - _ms(shown[0], "receivedMs") for each in shown), default=0)

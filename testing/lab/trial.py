@@ -45,7 +45,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """The result of a trial; `requests` are journal entries as the admin API has them, in the order of their times."""
 
     exit_code: int | None
@@ -63,7 +63,7 @@ class Outcome:
         return f"{'failed' if self.failed else 'passed'}, {ended} after {self.seconds:.1f} s"
 
 
-def run(subject: Subject, stubs: Tree, folder: Path) -> Outcome:
+def run(subject: Subject, stubs: Tree, folder: Path) -> TrialResult:
     """Run the command with these stubs, in a folder that is made for the trial's files. OSError if it cannot start."""
     folder.mkdir(parents=True)
     (folder / STUBS).write_text(json.dumps(stubs, indent=1) + "\n")
@@ -85,7 +85,7 @@ def run(subject: Subject, stubs: Tree, folder: Path) -> Outcome:
             exit_code = _exit_code(subject, environment, output.fileno())
         seconds = time.monotonic() - began
         controller.write_journal(folder / "controller.jsonl")
-    return Outcome(exit_code, seconds, _end_of(folder / OUTPUT), _requests(folder))
+    return TrialResult(exit_code, seconds, _end_of(folder / OUTPUT), _requests(folder))
 
 
 def _unfenced(controller: SyncController) -> int:

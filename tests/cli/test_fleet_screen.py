@@ -15,7 +15,7 @@ from mockraft import Controller
 from mockraft.brokers.fleet.figures import Figures
 from mockraft.brokers.fleet.histogram import Histogram
 from mockraft.brokers.fleet.plan import plan
-from mockraft.brokers.fleet.script import Do, Step
+from mockraft.brokers.fleet.script import Do, ScriptStep
 from mockraft.brokers.fleet.summary import Course, done_to
 from mockraft.cli.fleet.command import _plotter
 from mockraft.cli.fleet.screen import FleetScreen
@@ -26,7 +26,7 @@ from .cli import in_a_terminal
 
 DEADLINE_S = 60
 RACKS: dict[int, str | None] = dict.fromkeys(range(1, 1001))
-STEPS = (Step(do=Do.KILL, at_s=5, percent=5.0, back_after_s=20), Step(do=Do.DISCONNECT, at_s=2, over_s=3))
+STEPS = (ScriptStep(do=Do.KILL, at_s=5, percent=5.0, back_after_s=20), ScriptStep(do=Do.DISCONNECT, at_s=2, over_s=3))
 ALL_FOUR_RUN = re.compile(rb" 4 +4 +4 +0 ")
 """Started, registered, unfenced and fenced brokers."""
 ACTIONS = plan(RACKS, 1000, STEPS, 1)

@@ -19,7 +19,7 @@ from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.captured import Captured
-from mockraft.spark_replay.regression.replay import Outcome, replay
+from mockraft.spark_replay.regression.replay import ExchangeResult, replay
 from mockraft.spark_replay.regression.summary import report
 from mockraft.testing.process import MockraftController
 from mockraft.wire import api_keys, error_codes
@@ -212,7 +212,7 @@ async def test_recorded_broker_requests_are_answered_as_listed_by_any_controller
     assert listed == set(found)
 
 
-def answered(outcome: Outcome) -> str:
+def answered(outcome: ExchangeResult) -> str:
     """In one word: closed, as captured, the error codes that the captured answer had not, or otherwise."""
     if outcome.failure is not None:
         return "closed"

@@ -12,7 +12,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 from mockraft.spark_replay.formats import packet_numbers
-from mockraft.wire.pcapng import Flow, PcapngWriter
+from mockraft.wire.pcapng import CapturedConnection, PcapngWriter
 
 from . import packetiser
 from .capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, Packet, pcap, pcapng
@@ -233,7 +233,7 @@ def test_file_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, 
 def test_tshark_parses_written_captures(tmp_path: Path) -> None:
     frames = table_of(CONTROLLER, PORTS[CONTROLLER]).sort_by("packet_last").to_pylist()
     again = tmp_path / "again.pcapng"
-    flows: dict[object, Flow] = {}
+    flows: dict[object, CapturedConnection] = {}
     with again.open("wb") as file:
         writer = PcapngWriter(file)
         for row in frames:

@@ -35,7 +35,7 @@ EVIDENCE = "captures.json"
 CAPTURES = Path(__file__).parents[2] / "tests" / "captures" / "releases"
 
 
-class Judged(TypedDict):
+class CaptureContents(TypedDict):
     """Contents of a capture.
 
     `decoded` counts frames that are decoded and written again to the same bytes, `failures` lists the others;
@@ -52,7 +52,7 @@ class Judged(TypedDict):
     apis: dict[str, list[int]]
 
 
-class Row(Judged):
+class Row(CaptureContents):
     """One capture: the Kafka version of all processes, the servers' ports, the day of the run."""
 
     kafka: str
@@ -144,7 +144,7 @@ TOOLS = (
 """Tools of the release and their arguments."""
 
 
-def judge(path: Path, ports: list[int]) -> Judged:
+def judge(path: Path, ports: list[int]) -> CaptureContents:
     """Decode every frame of a capture, and compare with tshark and kio."""
     failures = []
     apis: dict[str, set[int]] = {}

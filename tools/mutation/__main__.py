@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .judge import Judge, Verdict
+from .judge import Judge, MutantVerdict
 from .mutants import drawn_from
 
 CONFIG = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["mockraft-mutants"]
@@ -65,7 +65,7 @@ def main() -> int:
     print(
         "\n| package | mutants in all | tried | killed | of these by a limit | survived | killed % | date |",
         f"| `{args.package}` | {len(mutants):,} | {judge.counted:,} | {judge.killed:,}"
-        f" | {judge.counts[Verdict.TIMED_OUT]} | {len(judge.survivors)} | {percent:.1f}"
+        f" | {judge.counts[MutantVerdict.TIMED_OUT]} | {len(judge.survivors)} | {percent:.1f}"
         f" | {datetime.date.today()} |",
         sep="\n",
     )

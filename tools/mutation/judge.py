@@ -31,7 +31,7 @@ MEMORY_BYTES_MAX = 8 << 30
 POLL_SECONDS = 0.005
 
 
-class Verdict(Enum):
+class MutantVerdict(Enum):
     """Outcome of a mutant. The values are exit codes of its process."""
 
     SURVIVED = 0
@@ -58,8 +58,8 @@ class Judge:
         self.mutants = iter(mutants)
         self.sample = sample
         self.jobs = jobs
-        self.verdicts: dict[Mutant, Verdict] = {}
-        self.counts: Counter[Verdict] = Counter()
+        self.verdicts: dict[Mutant, MutantVerdict] = {}
+        self.counts: Counter[MutantVerdict] = Counter()
         self.failed: list[str] = []
         self.coverage = CoverageByTest({mutant.module for mutant in mutants})
         self._seconds: list[float] = []
@@ -70,17 +70,17 @@ class Judge:
     @property
     def counted(self) -> int:
         """Number of mutants with a verdict that counts."""
-        return self.counts.total() - self.counts[Verdict.SAME_CODE]
+        return self.counts.total() - self.counts[MutantVerdict.SAME_CODE]
 
     @property
     def killed(self) -> int:
         """Number of mutants that a test found."""
-        return self.counts[Verdict.KILLED] + self.counts[Verdict.TIMED_OUT]
+        return self.counts[MutantVerdict.KILLED] + self.counts[MutantVerdict.TIMED_OUT]
 
     @property
     def survivors(self) -> list[Mutant]:
         """Mutants that no test found, by place."""
-        alive = (Verdict.SURVIVED, Verdict.NOT_REACHED)
+        alive = (MutantVerdict.SURVIVED, MutantVerdict.NOT_REACHED)
         found = [mutant for mutant, verdict in self.verdicts.items() if verdict in alive]
         return sorted(found, key=lambda each: (each.path, each.lines))
 
@@ -105,7 +105,7 @@ class Judge:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """End a mutant's process at its first failure."""
         if report.failed and self._in_trial:
-            os._exit(Verdict.KILLED.value)
+            os._exit(MutantVerdict.KILLED.value)
         if report.failed:
             self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
 
@@ -121,7 +121,7 @@ class Judge:
             if tests:
                 self._start(mutant, tests, items)
             else:
-                self._note(mutant, Verdict.NOT_REACHED)
+                self._note(mutant, MutantVerdict.NOT_REACHED)
         while self._running:
             self._reap()
 
@@ -131,8 +131,8 @@ class Judge:
             self._in_trial = True
             with contextlib.suppress(BaseException):
                 self._try(mutant, tests, items)
-                os._exit(Verdict.SURVIVED.value)
-            os._exit(Verdict.KILLED.value)
+                os._exit(MutantVerdict.SURVIVED.value)
+            os._exit(MutantVerdict.KILLED.value)
         self._running[pid] = Trial(mutant, time.monotonic() + WALL_SECONDS)
 
     def _try(self, mutant: Mutant, tests: list[int], items: list[pytest.Item]) -> None:
@@ -148,7 +148,7 @@ class Judge:
             # Code with other free variables does not fit the function.
             swapped = 0
         if not swapped:
-            os._exit(Verdict.SAME_CODE.value)
+            os._exit(MutantVerdict.SAME_CODE.value)
         chosen = [items[test] for test in tests]
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -171,14 +171,14 @@ class Judge:
             if done:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
-                verdict = Verdict.TIMED_OUT if os.WIFSIGNALED(status) else Verdict(os.WEXITSTATUS(status))
+                verdict = MutantVerdict.TIMED_OUT if os.WIFSIGNALED(status) else MutantVerdict(os.WEXITSTATUS(status))
                 self._note(self._running.pop(pid).mutant, verdict)
         return len(self._running) < before
 
-    def _note(self, mutant: Mutant, verdict: Verdict) -> None:
+    def _note(self, mutant: Mutant, verdict: MutantVerdict) -> None:
         self.verdicts[mutant] = verdict
         self.counts[verdict] += 1
-        if verdict in (Verdict.SURVIVED, Verdict.NOT_REACHED):
+        if verdict in (MutantVerdict.SURVIVED, MutantVerdict.NOT_REACHED):
             print(f"{verdict.name.lower()}  {mutant}", flush=True)
         if self.counts.total() % 100 == 0:
             print(f"… {self.counted} of {self.sample}, {self.killed} killed", flush=True)

@@ -24,14 +24,14 @@ from mockraft.wire.spec_files import FOLDERS
 
 from tests.wire.conftest import MANNERS, NOT_GENERATED, Answer, Tree, ask_java, random_body, without_records
 
-from .report import FailedError, Found, table
+from .report import FailedError, Findings, table
 from .subject import Subject
 
 ROWS_MAX = 200
 """Rows of one table in the report."""
 
 
-def judge_messages(subject: Subject) -> Found:
+def judge_messages(subject: Subject) -> Findings:
     """Compare bytes and JSON of random bodies of every message and version with those of the release's classes."""
     rng = Random(431)
     with using(load(folder for name in FOLDERS if (folder := subject.synced / name).is_dir())) as messages:
@@ -47,8 +47,8 @@ def judge_messages(subject: Subject) -> Found:
         ]
     line = f"{len(bodies) - len(wrong):,} of {len(bodies):,} bodies are Kafka's, byte for byte"
     if wrong:
-        raise FailedError(Found(line, table(["message", "version", "difference"], [*islice(wrong, ROWS_MAX)])))
-    return Found(line)
+        raise FailedError(Findings(line, table(["message", "version", "difference"], [*islice(wrong, ROWS_MAX)])))
+    return Findings(line)
 
 
 def _pairs(of: Release) -> list[tuple[str, int]]:
@@ -81,7 +81,7 @@ def difference(messages: Overlay, name: str, version: int, tree: Tree, answer: A
     return ""
 
 
-def judge_controller(subject: Subject) -> Found:
+def judge_controller(subject: Subject) -> Findings:
     """Run the conformance suite on the release's controller and on mockraft; each case must end alike."""
     theirs = run_on_kafka(subject.folder / "controller", version=subject.kafka_version)
     subject.progress(f"its controller: {_counts(theirs)}")
@@ -90,7 +90,7 @@ def judge_controller(subject: Subject) -> Found:
     return compared(mine, theirs)
 
 
-def compared(mine: Run, theirs: Run) -> Found:
+def compared(mine: Run, theirs: Run) -> Findings:
     """Compare the runs. Raises FailedError for another outcome, or if Kafka's own controller fails a case.
 
     A case that it fails asks for what the release has changed, whatever the outcome is here. One that applies to one of
@@ -110,8 +110,8 @@ def compared(mine: Run, theirs: Run) -> Found:
     listed = [*outdated, *wrong, *one_only]
     detail = table(head, [_row(each) for each in listed]) if listed else ""
     if outdated or wrong:
-        raise FailedError(Found(line, detail))
-    return Found(line, detail)
+        raise FailedError(Findings(line, detail))
+    return Findings(line, detail)
 
 
 def _run_on_mockraft(subject: Subject) -> Run:

@@ -16,7 +16,7 @@ SOMETHING_FAILED = 1
 NOT_ALL_RAN = 2
 
 
-class Verdict(StrEnum):
+class StepVerdict(StrEnum):
     """Outcome of one step."""
 
     PASSED = "passed"
@@ -24,7 +24,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-class Found(NamedTuple):
+class Findings(NamedTuple):
     """Findings of a step: a line, and Markdown that goes below it in the report."""
 
     line: str
@@ -32,19 +32,19 @@ class Found(NamedTuple):
 
 
 class FailedError(Exception):
-    """Something of mockraft fails with the release; the argument is a `Found`."""
+    """Something of mockraft fails with the release; the argument is a `Findings`."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Findings) -> None:
         super().__init__(found.line)
         self.found = found
 
 
-class Step(NamedTuple, Generic[S]):
+class CheckStep(NamedTuple, Generic[S]):
     """One step: its name, the question that it answers, its function, and the steps that it needs."""
 
     name: str
     question: str
-    run: Callable[[S], Found]
+    run: Callable[[S], Findings]
     after: tuple[str, ...] = ()
 
 
@@ -53,22 +53,22 @@ class Result(NamedTuple):
 
     name: str
     question: str
-    verdict: Verdict
-    found: Found
+    verdict: StepVerdict
+    found: Findings
     seconds: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.name}: {self.verdict}, {self.found.line} ({self.seconds:.1f} s)"
 
 
-def run_steps(steps: Sequence[Step[S]], subject: S, progress: Callable[[str], None]) -> list[Result]:
+def run_steps(steps: Sequence[CheckStep[S]], subject: S, progress: Callable[[str], None]) -> list[Result]:
     """Run the steps in their order and return their results; one whose predecessor did not pass is not run."""
     results: dict[str, Result] = {}
     for number, step in enumerate(steps, 1):
         place = f"[{number}/{len(steps)}]"
-        missing = [name for name in step.after if results[name].verdict is not Verdict.PASSED]
+        missing = [name for name in step.after if results[name].verdict is not StepVerdict.PASSED]
         if missing:
-            result = Result(step.name, step.question, Verdict.NOT_RUN, Found(f"it needs {missing[0]}"))
+            result = Result(step.name, step.question, StepVerdict.NOT_RUN, Findings(f"it needs {missing[0]}"))
         else:
             progress(f"{place} {step.name}: {step.question}")
             result = _result(step, subject)
@@ -77,33 +77,33 @@ def run_steps(steps: Sequence[Step[S]], subject: S, progress: Callable[[str], No
     return list(results.values())
 
 
-def _result(step: Step[S], subject: S) -> Result:
+def _result(step: CheckStep[S], subject: S) -> Result:
     began = time.monotonic()
     try:
-        verdict, found = Verdict.PASSED, step.run(subject)
+        verdict, found = StepVerdict.PASSED, step.run(subject)
     except KafkaUnavailableError as error:
-        verdict, found = Verdict.NOT_RUN, Found(str(error))
+        verdict, found = StepVerdict.NOT_RUN, Findings(str(error))
     except FailedError as error:
-        verdict, found = Verdict.FAILED, error.found
+        verdict, found = StepVerdict.FAILED, error.found
     except Exception as error:
         # A release that nobody has seen yet may break anything of ours, and the other steps are still worth running.
         line = str(error).partition("\n")[0] or "no message"
-        verdict = Verdict.FAILED
-        found = Found(f"{type(error).__name__}: {line}", block("".join(traceback.format_exception(error))))
+        verdict = StepVerdict.FAILED
+        found = Findings(f"{type(error).__name__}: {line}", block("".join(traceback.format_exception(error))))
     return Result(step.name, step.question, verdict, found, time.monotonic() - began)
 
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return 1 if a step failed, 2 if none failed and one could not run, else 0."""
     verdicts = {each.verdict for each in results}
-    if Verdict.FAILED in verdicts:
+    if StepVerdict.FAILED in verdicts:
         return SOMETHING_FAILED
-    return NOT_ALL_RAN if Verdict.NOT_RUN in verdicts else 0
+    return NOT_ALL_RAN if StepVerdict.NOT_RUN in verdicts else 0
 
 
 def summary(results: Sequence[Result]) -> str:
     """Return one line for all steps: how many passed, which did not."""
-    others = [f"{each.name} {each.verdict}" for each in results if each.verdict is not Verdict.PASSED]
+    others = [f"{each.name} {each.verdict}" for each in results if each.verdict is not StepVerdict.PASSED]
     return ", ".join([f"{len(results) - len(others)} of {len(results)} steps passed", *others])
 
 

@@ -17,7 +17,7 @@ from tests.clients import consume, create_topic, produce
 from tools.sync.kafka_release import SyncError, sync
 
 from .judged import judge_controller, judge_messages
-from .report import FailedError, Found, Step, block
+from .report import CheckStep, FailedError, Findings, block
 from .subject import Subject
 
 TOPIC = "letters"
@@ -35,34 +35,34 @@ def fetch_jars(subject: Subject) -> None:
         ) from None
 
 
-def read_classes(subject: Subject) -> Found:
+def read_classes(subject: Subject) -> Findings:
     """Sync the release into an empty folder."""
     try:
         folder = sync(subject.kafka_version, subject.schemas)
     except SyncError as error:
-        raise FailedError(Found(str(error).partition("\n")[0], block(str(error)))) from error
-    return Found(f"{sum(1 for _ in folder.rglob('*.json'))} files of specs and facts")
+        raise FailedError(Findings(str(error).partition("\n")[0], block(str(error)))) from error
+    return Findings(f"{sum(1 for _ in folder.rglob('*.json'))} files of specs and facts")
 
 
-def compare_with_newest(subject: Subject) -> Found:
+def compare_with_newest(subject: Subject) -> Findings:
     """List the differences to the newest supported release; they are no failure."""
     old, new = release(NEWEST), Release(subject.kafka_version, subject.schemas)
     found = compare(old, new)
     counts = Counter(each.kind for each in found)
     kinds = ", ".join(f"{title} {counts[kind]}" for kind, title in TITLES.items() if counts[kind])
     line = f"{len(found)} differences to {old.kafka_version}{f': {kinds}' if kinds else ''}"
-    return Found(line, as_markdown(found, old.kafka_version, new.kafka_version))
+    return Findings(line, as_markdown(found, old.kafka_version, new.kafka_version))
 
 
-def generate_code(subject: Subject) -> Found:
+def generate_code(subject: Subject) -> Findings:
     """Generate the code of all messages and compile it, without writing it."""
     files = generate_release(subject.synced)
     for path, text in files.items():
         compile(text, path, "exec")
-    return Found(f"{len(files)} files compile")
+    return Findings(f"{len(files)} files compile")
 
 
-def run_broker(subject: Subject) -> Found:
+def run_broker(subject: Subject) -> Findings:
     """Run a broker of the release on mockraft; a client produces and consumes; the broker leaves."""
     served, cluster_id = subject.served, random_uuid()
     options = ("--release", served.name)
@@ -85,22 +85,22 @@ def run_broker(subject: Subject) -> Found:
         # A KafkaProcessError ends with the broker's last lines already.
         own = "" if isinstance(error, KafkaProcessError) else broker.last_lines()
         logs = f"{error}{own}\n\n{controller.name}:{controller.last_lines()}"
-        raise FailedError(Found(str(error).partition("\n")[0], block(logs))) from error
+        raise FailedError(Findings(str(error).partition("\n")[0], block(logs))) from error
     finally:
         broker.kill()
         controller.kill()
     if sorted(read) != sorted(VALUES):
-        raise FailedError(Found(f"{len(VALUES)} records were produced and {len(read)} consumed"))
+        raise FailedError(Findings(f"{len(VALUES)} records were produced and {len(read)} consumed"))
     if code != 143:
-        raise FailedError(Found(f"the broker ended with exit code {code}, not 143", block(broker.last_lines())))
-    return Found(f"on `serve --release {served.name}`, {len(VALUES)} records produced and consumed, clean shutdown")
+        raise FailedError(Findings(f"the broker ended with exit code {code}, not 143", block(broker.last_lines())))
+    return Findings(f"on `serve --release {served.name}`, {len(VALUES)} records produced and consumed, clean shutdown")
 
 
-STEPS: tuple[Step[Subject], ...] = (
-    Step("sync", "can its classes be read?", read_classes),
-    Step("compare", "what has changed?", compare_with_newest, after=("sync",)),
-    Step("generate", "can its messages be generated?", generate_code, after=("sync",)),
-    Step("broker", "does its broker run on mockraft?", run_broker),
-    Step("oracle", "do its classes write the same bytes?", judge_messages, after=("generate",)),
-    Step("conformance", "does its controller answer alike?", judge_controller),
+STEPS: tuple[CheckStep[Subject], ...] = (
+    CheckStep("sync", "can its classes be read?", read_classes),
+    CheckStep("compare", "what has changed?", compare_with_newest, after=("sync",)),
+    CheckStep("generate", "can its messages be generated?", generate_code, after=("sync",)),
+    CheckStep("broker", "does its broker run on mockraft?", run_broker),
+    CheckStep("oracle", "do its classes write the same bytes?", judge_messages, after=("generate",)),
+    CheckStep("conformance", "does its controller answer alike?", judge_controller),
 )

@@ -19,7 +19,7 @@ _IMPLIED_BY: Final[dict[int, tuple[AclOperation, ...]]] = {
 """Operations whose permission implies the key; a denial implies nothing (StandardAuthorizerData.findResult)."""
 
 
-class Verdict(NamedTuple):
+class MatchingAcls(NamedTuple):
     """Result of a look-up of a resource's ACLs; `has_acls` is True if any ACL matches, of any principal."""
 
     denied: bool
@@ -106,7 +106,7 @@ class AclIndex:
 
     def verdict(
         self, principal: str, host: str, operation: int, resource_type: int, resource_name: str, *, ranges: bool
-    ) -> Verdict:
+    ) -> MatchingAcls:
         """Return the decision on an operation of the principal from this address on one resource.
 
         `ranges` is False for releases whose authorizer compares an ACL's host with the address only.
@@ -125,9 +125,9 @@ class AclIndex:
             for each in product((principal, WILDCARD_PRINCIPAL), hosts):
                 denied_bits, allowed_bits = rules.get(each, (0, 0))
                 if denied_bits & denied_by:
-                    return Verdict(denied=True, allowed=False, has_acls=True)
+                    return MatchingAcls(denied=True, allowed=False, has_acls=True)
                 allowed = allowed or bool(allowed_bits & allowed_by)
-        return Verdict(denied=False, allowed=allowed, has_acls=bool(matching))
+        return MatchingAcls(denied=False, allowed=allowed, has_acls=bool(matching))
 
 
 def _bits(acl: "AccessControlEntry") -> tuple[int, int]:

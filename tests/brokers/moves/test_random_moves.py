@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft.brokers.moves.errors import MoveRefusedError
-from mockraft.brokers.moves.recovery import Found, Recovered, Recovery, recover
+from mockraft.brokers.moves.recovery import Recovered, Recovery, ReplicaLogs, recover
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
 from mockraft.brokers.moves.starting import settle
@@ -157,44 +157,47 @@ ELSEWHERE = (C, MIGRATING, UNASSIGNED, LOST)
 
 
 EITHER = (False, True)
-RECOVERIES: dict[str, tuple[list[Found], Recovered]] = {
+RECOVERIES: dict[str, tuple[list[ReplicaLogs], Recovered]] = {
     "both logs on good dirs go on copying": (
-        [Found([A], B, assigned, some) for assigned in (A, *ELSEWHERE) for some in EITHER],
+        [ReplicaLogs([A], B, assigned, some) for assigned in (A, *ELSEWHERE) for some in EITHER],
         Recovered(Recovery.RESUME),
     ),
     "where the controller has agreed the last records are copied and then it is swapped": (
-        [Found([A], B, B, some) for some in EITHER],
+        [ReplicaLogs([A], B, B, some) for some in EITHER],
         Recovered(Recovery.FINISH),
     ),
     "a future log alone is promoted where the controller has it or no dir is bad": (
-        [*(Found([], B, B, some) for some in EITHER), *(Found([], B, assigned, False) for assigned in (A, *ELSEWHERE))],
+        [
+            *(ReplicaLogs([], B, B, some) for some in EITHER),
+            *(ReplicaLogs([], B, assigned, False) for assigned in (A, *ELSEWHERE)),
+        ],
         Recovered(Recovery.PROMOTE),
     ),
     "only a future log with an offline dir is kept": (
-        [Found([], B, assigned, True) for assigned in (A, *ELSEWHERE)],
+        [ReplicaLogs([], B, assigned, True) for assigned in (A, *ELSEWHERE)],
         Recovered(Recovery.OFFLINE),
     ),
     "no action without a future log": (
-        [Found(current, None, A, some) for current in ([], [A]) for some in EITHER],
+        [ReplicaLogs(current, None, A, some) for current in ([], [A]) for some in EITHER],
         Recovered(Recovery.NOTHING),
     ),
     "of two logs the one the metadata names is kept: A": (
-        [Found([A, B], future, A, False) for future in (None, C)],
+        [ReplicaLogs([A, B], future, A, False) for future in (None, C)],
         Recovered(Recovery.KEEP_ONE, A),
     ),
     "of two logs the one the metadata names is kept: B": (
-        [Found([A, B], future, B, False) for future in (None, C)],
+        [ReplicaLogs([A, B], future, B, False) for future in (None, C)],
         Recovered(Recovery.KEEP_ONE, B),
     ),
     "of two logs none of which the metadata names a person decides": (
-        [Found([A, B], None, assigned, False) for assigned in ELSEWHERE],
+        [ReplicaLogs([A, B], None, assigned, False) for assigned in ELSEWHERE],
         Recovered(Recovery.REFUSE),
     ),
 }
 
 
 @pytest.mark.parametrize(("found", "recovered"), RECOVERIES.values(), ids=RECOVERIES)
-def test_logs_found_at_the_start_are_recovered(found: list[Found], recovered: Recovered) -> None:
+def test_logs_found_at_the_start_are_recovered(found: list[ReplicaLogs], recovered: Recovered) -> None:
     assert [recover(each) for each in found] == [recovered] * len(found)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.conformance.fuzz import differential, run
-from mockraft.conformance.fuzz.comparison import Difference
+from mockraft.conformance.fuzz.comparison import Divergence
 from mockraft.conformance.fuzz.generator import DRAWS, Generator
 from mockraft.conformance.fuzz.known import KNOWN
 from mockraft.conformance.fuzz.model import Model
@@ -18,7 +18,7 @@ from mockraft.conformance.fuzz.mutations import mutated
 from mockraft.conformance.fuzz.names import NamedRecord, Names
 from mockraft.conformance.fuzz.publication import wait_until_published
 from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.fuzz.steps import Step, request_class
+from mockraft.conformance.fuzz.steps import FuzzStep, request_class
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.requests import complete, request
 from mockraft.releases import release
@@ -78,7 +78,7 @@ def test_saved_steps_can_be_replayed(start: Callable[..., str]) -> None:
         ("BrokerHeartbeat", 2, heartbeat),
         ("CreateTopics", 7, {"topics": [topic]}),
     ]
-    steps = [Step(api, version, complete(api, body, version, drop=True)) for api, version, body in bodies]
+    steps = [FuzzStep(api, version, complete(api, body, version, drop=True)) for api, version, body in bodies]
     finding = differential.run_again(one, other, steps).finding
     assert finding is not None
     assert (finding.step, finding.difference.path) == (3, "answer.topics.0.numPartitions")
@@ -106,7 +106,7 @@ def test_every_request_that_is_drawn_can_be_written() -> None:
     generator = Generator(5, Model(), versions, {"metadata.version": (7, 30)})
     drawn = [generator.step() for _ in range(300)]
     for step in drawn:
-        again = Step.from_json(json.loads(json.dumps(step.to_json())))
+        again = FuzzStep.from_json(json.loads(json.dumps(step.to_json())))
         assert again == step
     assert {step.api for step in drawn} == set(versions)
     assert {step.version for step in drawn if step.api == "CreateTopics"} == {2, 3, 4, 5, 6, 7}
@@ -151,7 +151,7 @@ def test_omitted_requests_are_known_differences() -> None:
 
 
 LATE = ConfigRecord(resource_type=16, resource_name="m", name="interval.ms", value="100")
-SETTING = Step("IncrementalAlterConfigs", 1, {"resources": [], "validateOnly": False})
+SETTING = FuzzStep("IncrementalAlterConfigs", 1, {"resources": [], "validateOnly": False})
 
 
 def test_a_record_that_comes_after_its_step_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_record_that_comes_after_its_step_is_a_difference(monkeypatch: pytest.
         sides = [stack.enter_context(closing(Side(c.bootstrap, c.bootstrap, c.cluster_id))) for c in (one, other)]
 
         class Late(run.Pair):
-            def take(self, step: Step) -> Difference | None:
+            def take(self, step: FuzzStep) -> Divergence | None:
                 found = super().take(step)
                 other.state.append([LATE])
                 return found
@@ -174,7 +174,7 @@ def test_a_record_that_comes_after_its_step_is_a_difference(monkeypatch: pytest.
 def test_another_registration_of_the_controller_itself_is_no_difference(start: Callable[..., str]) -> None:
     listener = {"name": "CONTROLLER", "host": "elsewhere", "port": 9093, "securityProtocol": 0}
     body = {"controllerId": 3000, "incarnationId": "A" * 21 + "g", "listeners": [listener], "zkMigrationReady": False}
-    step = Step("ControllerRegistration", 0, complete("ControllerRegistration", body, 0, drop=True))
+    step = FuzzStep("ControllerRegistration", 0, complete("ControllerRegistration", body, 0, drop=True))
     report = differential.run_again(start(), start(), [step, SETTING])
     assert report.finding is None, differential.text_of(report.finding)
 
@@ -186,7 +186,7 @@ def test_waits_until_tokens_and_acls_are_published(kind: str) -> None:
 
         asked = 0
 
-        def answer(self, step: Step) -> dict[str, Any]:
+        def answer(self, step: FuzzStep) -> dict[str, Any]:
             self.asked += 1
             is_published = self.asked > 2
             return {"errorCode": 65 if is_published else 62, "resources": [] if is_published else [{"acls": [1]}]}

@@ -24,7 +24,7 @@ from mockraft.spark_replay.regression.coordinator import AlreadySentError, Repla
 from mockraft.spark_replay.regression.diff import CHANGED, NO_ANSWER, Difference
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
-from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, Step, steps, survey
+from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, RequestToSend, steps, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
@@ -113,7 +113,7 @@ async def test_unreachable_address_is_an_error(exchanges: list[Captured]) -> Non
 def test_steps_follow_capture_order_and_broker_absences() -> None:
     captured = read_exchanges(CAPTURE, {19093})
     known = survey(captured)
-    to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
+    to_send = [step for step in steps(captured, known) if isinstance(step, RequestToSend)]
     assert len(to_send) == 858
     sent_ns = [step.captured.request_ts_ns for step in to_send]
     assert sent_ns == sorted(sent_ns)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from mockraft.testing.lab.schedule import Disturbance, Schedule, Sender, draw
 from mockraft.testing.lab.search import FailsUndisturbedError, find, shrink, undisturbed
-from mockraft.testing.lab.trial import Outcome
+from mockraft.testing.lab.trial import TrialResult
 from mockraft.wire.json_form import Tree
 
 SENDER = Sender("CreateTopics", None)
@@ -17,30 +17,30 @@ LATE, LOST, STANDBY = (
 REQUESTS: list[Tree] = [{"api": "CreateTopics", "brokerId": None}] * 3
 
 
-def command(fails: Callable[[Schedule], bool]) -> Callable[[Schedule], Outcome]:
-    return lambda schedule: Outcome(int(fails(schedule)), 0.0, "", REQUESTS)
+def command(fails: Callable[[Schedule], bool]) -> Callable[[Schedule], TrialResult]:
+    return lambda schedule: TrialResult(int(fails(schedule)), 0.0, "", REQUESTS)
 
 
 def test_shrinks_to_the_disturbance_that_matters() -> None:
-    schedule, outcome = shrink(command(lambda each: LOST in each), (LATE, LOST, STANDBY), Outcome(1, 0.0, "", []))
+    schedule, outcome = shrink(command(lambda each: LOST in each), (LATE, LOST, STANDBY), TrialResult(1, 0.0, "", []))
     assert (schedule, outcome.failed) == ((LOST,), True)
 
 
 def test_keeps_two_that_only_fail_together() -> None:
     trial = command(lambda each: {LATE, STANDBY} <= set(each) or {LOST, STANDBY} <= set(each))
-    schedule, _ = shrink(trial, (LATE, LOST, STANDBY), Outcome(1, 0.0, "", []))
+    schedule, _ = shrink(trial, (LATE, LOST, STANDBY), TrialResult(1, 0.0, "", []))
     assert schedule == (LOST, STANDBY)
 
 
 def test_leaves_out_what_mattered_only_beside_another() -> None:
     trial = command(lambda each: LOST in each and (STANDBY not in each or LATE in each))
-    schedule, _ = shrink(trial, (LATE, LOST, STANDBY), Outcome(1, 0.0, "", []))
+    schedule, _ = shrink(trial, (LATE, LOST, STANDBY), TrialResult(1, 0.0, "", []))
     assert schedule == (LOST,)
 
 
 def test_halves_a_delay_for_as_long_as_it_fails() -> None:
     trial = command(lambda each: any(one.delay_ms >= 200 for one in each))
-    schedule, _ = shrink(trial, (LATE,), Outcome(1, 0.0, "", []))
+    schedule, _ = shrink(trial, (LATE,), TrialResult(1, 0.0, "", []))
     assert [each.delay_ms for each in schedule] == [250]
 
 
@@ -64,7 +64,7 @@ def test_finds_the_first_failing_seed_and_repeats_its_schedule() -> None:
 
 def test_schedule_that_fails_now_and_then_is_reported_with_how_often() -> None:
     outcomes = iter([1, 0, 1, 0, 0])
-    trial = lambda schedule: Outcome(next(outcomes), 0.0, "", REQUESTS)  # noqa: E731
+    trial = lambda schedule: TrialResult(next(outcomes), 0.0, "", REQUESTS)  # noqa: E731
     found = find(trial, lambda seed: draw(seed, {SENDER: 1}, 1), [1], repeats=3)
     assert found is not None
     assert found.outcome.failed

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image.acl_index import AclIndex, Verdict
+from mockraft.server.controller.image.acl_index import AclIndex, MatchingAcls
 from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
@@ -201,10 +201,10 @@ def test_a_decision_looks_at_as_few_acls_among_a_hundred_thousand() -> None:
 def test_a_verdict_reports_why() -> None:
     index = index_of(entry(), entry(principal="User:bob", permission_type=PermissionType.DENY))
 
-    def verdict(principal: str, name: str = "orders") -> Verdict:
+    def verdict(principal: str, name: str = "orders") -> MatchingAcls:
         return index.verdict(principal, HOST, AclOperation.READ, ResourceType.TOPIC, name, ranges=True)
 
-    assert verdict("User:alice") == Verdict(denied=False, allowed=True, has_acls=True)
-    assert verdict("User:bob") == Verdict(denied=True, allowed=False, has_acls=True)
-    assert verdict("User:eve") == Verdict(denied=False, allowed=False, has_acls=True)
-    assert verdict("User:alice", "others") == Verdict(denied=False, allowed=False, has_acls=False)
+    assert verdict("User:alice") == MatchingAcls(denied=False, allowed=True, has_acls=True)
+    assert verdict("User:bob") == MatchingAcls(denied=True, allowed=False, has_acls=True)
+    assert verdict("User:eve") == MatchingAcls(denied=False, allowed=False, has_acls=True)
+    assert verdict("User:alice", "others") == MatchingAcls(denied=False, allowed=False, has_acls=False)
