@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from mockraft.server.admin import fault_schema
@@ -34,8 +34,8 @@ class FaultChange(Model):
     enabled: bool | None = None
     name: str | None = None
     toxicity: float | None = Field(default=None, ge=0, le=1)
-    match: dict[str, Any] | None = None
-    params: dict[str, Any] | None = Field(default=None, description="The parameters to change.")
+    match: dict[str, object] | None = None
+    params: dict[str, object] | None = Field(default=None, description="The parameters to change.")
 
 
 class Parameter(Model):
@@ -44,7 +44,7 @@ class Parameter(Model):
     name: str
     type: str
     required: bool
-    default: Any
+    default: object
     help: str
     choices: list[str] | None = None
 

@@ -50,7 +50,7 @@ def _suggesting(error: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
 class _StrictRequest(Request):
     """A request whose body must be JSON by the RFC: UTF-8, no NaN, no lone surrogates, bounded depth."""
 
-    async def json(self) -> Any:
+    async def json(self) -> object:
         """Return the body's tree. Raise ProblemError."""
         if not hasattr(self, "_tree"):
             self._tree = read_json(await self.body())
@@ -70,7 +70,7 @@ class StrictRoute(APIRoute):
         return serve
 
 
-def read_json(body: bytes) -> Any:
+def read_json(body: bytes) -> object:
     """Return the tree of a JSON text. Raise ProblemError 400."""
     try:
         tree = json.loads(body.decode(), parse_constant=_no_constant)
@@ -89,12 +89,12 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def compact(tree: Any) -> str:
+def compact(tree: object) -> str:
     """Return a tree as JSON text without spaces."""
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
 
 
-def json_text(tree: Any, status: int = 200) -> Response:
+def json_text(tree: object, status: int = 200) -> Response:
     """Return a tree as a response."""
     return Response(compact(tree), status, media_type="application/json")
 
@@ -109,7 +109,7 @@ def json_list(head: str, trees: Iterable[object], foot: str) -> Iterator[str]:
     yield foot
 
 
-def json_response(request: Request | None, tree: Any) -> Response:
+def json_response(request: Request | None, tree: object) -> Response:
     """A response that is not sent again to a client that has it and sends If-None-Match."""
     body = compact(tree).encode()
     return tagged(request, hashlib.blake2b(body, digest_size=9).hexdigest(), body)

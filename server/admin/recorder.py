@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mockraft.kafka_api.journal import Exchange
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class LeftOut:
 class RecordedStubs:
     """The stubs as JSON, and the exchanges that were skipped."""
 
-    stubs: list[dict[str, Any]]
+    stubs: list[Tree]
     left_out: list[LeftOut]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from mockraft.kafka_api.journal import Exchange, merged
@@ -182,7 +182,7 @@ def _shown(view: RecordingView) -> Recording:
 
 
 def _recorded(found: RecordedStubs, double: Double, load: bool) -> Recorded:
-    trees: list[dict[str, Any]] = found.stubs
+    trees = found.stubs
     if load:
         with field_named("stubs"):
             stubs = [Stub.from_json(each) for each in trees]

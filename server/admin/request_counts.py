@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
 
 from mockraft.kafka_api.journal import Entry, Exchange, Journal
 from mockraft.wire import api_keys, error_codes
@@ -24,6 +24,17 @@ UNANSWERED = "UNANSWERED"
 _WITH_RECORDS = (api_keys.FETCH, api_keys.FETCH_SNAPSHOT)
 
 
+_Kind = tuple[int, int, int, bytes | int | None]
+"""API key, version, bucket of the latency, and the error code, or the answer's bytes that have it."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    exchange: Exchange
+    elapsed_us: int
+    count: int = 1
+
+
 class RequestCounts:
     """Counts of a journal's entries, those that it held before included.
 
@@ -38,7 +49,7 @@ class RequestCounts:
         """Number by API that took at most each of `BUCKETS_US`, and that took longer."""
         self.elapsed_us: Counter[str] = Counter()
         self.received_bytes = self.sent_bytes = self.unexpected = 0
-        self._kinds: dict[tuple[Any, ...], list[Any]] = {}
+        self._kinds: dict[_Kind, _Counted] = {}
         for entry in journal.entries:
             self._count(entry)
         journal.subscribe(self._count)
@@ -46,14 +57,14 @@ class RequestCounts:
     def settle(self) -> None:
         """Bring `requests`, `latencies` and `elapsed_us` up to date."""
         kinds, self._kinds = self._kinds, {}
-        for (_, version, bucket, code_or_body), (count, elapsed_us, exchange) in kinds.items():
-            code = code_or_body if isinstance(code_or_body, int) else exchange.error_code
+        for (_, version, bucket, code_or_body), counted in kinds.items():
+            code = counted.exchange.error_code if isinstance(code_or_body, bytes) else code_or_body
             error = UNANSWERED if code is None else error_codes.name(code)
-            api = exchange.api
-            self.requests[api, version, error] += count
+            api = counted.exchange.api
+            self.requests[api, version, error] += counted.count
             buckets = self.latencies.setdefault(api, [0] * (len(BUCKETS_US) + 1))
-            buckets[bucket] += count
-            self.elapsed_us[api] += elapsed_us
+            buckets[bucket] += counted.count
+            self.elapsed_us[api] += counted.elapsed_us
 
     def _count(self, entry: Entry) -> None:
         if entry.__class__ is not Exchange:
@@ -63,7 +74,7 @@ class RequestCounts:
         self.sent_bytes += len(frame)
         self.unexpected += entry.unmatched
         api_key = entry.api_key
-        code_or_body: Any
+        code_or_body: bytes | int | None
         if len(frame) <= LARGE_FRAME_BYTES:
             code_or_body = frame[8:]
         else:
@@ -72,9 +83,9 @@ class RequestCounts:
         kind = (api_key, entry.api_version, bisect_left(BUCKETS_US, entry.took_us), code_or_body)
         known = self._kinds.get(kind)
         if known is not None:
-            known[0] += 1
-            known[1] += entry.took_us
+            known.count += 1
+            known.elapsed_us += entry.took_us
             return
-        self._kinds[kind] = [1, entry.took_us, entry]
+        self._kinds[kind] = _Counted(entry, entry.took_us)
         if len(self._kinds) >= KINDS_MAX:
             self.settle()

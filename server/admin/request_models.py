@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.server.admin.json_bodies import Int64, Model
 from pydantic import Field
 
@@ -45,8 +43,8 @@ class ReceivedRequest(Model):
     error: str | None = Field(description="Name of the first error in the answer.", examples=["STALE_BROKER_EPOCH"])
     failure: str | None = Field(description="Traceback of a failure in mockraft itself.")
     bytes: int = Field(description="Bytes of request and answer.")
-    request: dict[str, Any] = Field(default={}, description="The request in the JSON of Kafka's own tools.")
-    response: dict[str, Any] | None = Field(default=None, description="The answer; null if it cannot be read.")
+    request: dict[str, object] = Field(default={}, description="The request in the JSON of Kafka's own tools.")
+    response: dict[str, object] | None = Field(default=None, description="The answer; null if it cannot be read.")
     response_hex: str | None = Field(default=None, description="An unreadable answer, damaged on purpose.")
 
 

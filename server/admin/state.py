@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -53,7 +53,7 @@ class NewRecord(Model):
 
     type: str = Field(examples=["ConfigRecord"])
     version: int | None = None
-    record: dict[str, Any] = Field(
+    record: dict[str, object] = Field(
         examples=[{"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}]
     )
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar
 
-from mockraft.server.stubs.actions import ACTIONS, Action
+from mockraft.server.stubs.action import Action
+from mockraft.server.stubs.actions import ACTIONS
 from mockraft.server.stubs.match import SCOPES
 from mockraft.server.stubs.predicates import OPERATORS
 from mockraft.server.stubs.stub import ID_RULE, Scenario

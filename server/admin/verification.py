@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from mockraft.kafka_api.journal import Entry, Exchange, VerificationError, merged, verify, when
@@ -77,8 +77,8 @@ class Condition(Model):
     """One condition of a match: the expected and the actual value."""
 
     field: str
-    expected: Any
-    actual: Any
+    expected: object
+    actual: object
     held: bool
 
 

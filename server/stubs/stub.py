@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.server.stubs import frame_edits
-from mockraft.server.stubs.action import AnswerPlan
+from mockraft.server.stubs.action import Action, AnswerPlan
 from mockraft.server.stubs.actions import (
-    Action,
     Answer,
     Answers,
     Blackhole,

@@ -14,7 +14,7 @@ from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message, Struct, with_constructor
 from mockraft.wire.overlay import Overlay
-from mockraft.wire.redaction.messages import masked, may_have_secrets
+from mockraft.wire.redaction.messages import body_may_hold_secrets, masked
 from mockraft.wire.schema_files import StructSpec, schema_of
 
 REMEMBERED_BODY_BYTES_MAX = 4096
@@ -47,7 +47,7 @@ def json_without_secrets(message: Message, version: int, block: bytes) -> str:
 
 def without_secrets(message: Message, block: bytes) -> Message:
     """Return a message, read from these bytes, with masks for secrets."""
-    return masked(message, in_use()) if may_have_secrets(type(message), block) else message
+    return masked(message, in_use()) if body_may_hold_secrets(type(message), block) else message
 
 
 class FrameVerdict(NamedTuple):

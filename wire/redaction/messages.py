@@ -65,7 +65,7 @@ def may_hold_secrets(cls: type[Message]) -> bool:
     return _may_hold_secrets(kind)
 
 
-def may_have_secrets(cls: type[Message], body: bytes) -> bool:
+def body_may_hold_secrets(cls: type[Message], body: bytes) -> bool:
     """Return True if this body may have a secret: `may_hold_secrets`, without Fetch responses that have no such record.
 
     It costs a search of the bytes, and spares most Fetch responses the decoding.
@@ -208,7 +208,7 @@ def _is_plain(frame: bytes, lookup: MessageLookup) -> bool:
 
 
 def _masked_body(cls: type[Message], version: int, body: bytes, lookup: MessageLookup) -> bytes:
-    if not may_have_secrets(cls, body):
+    if not body_may_hold_secrets(cls, body):
         return body
     try:
         message = cls.read(body, version)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.stubs.actions import Action, Change, DelayOn
+from mockraft.server.stubs.action import Action
+from mockraft.server.stubs.actions import Change, DelayOn
 from mockraft.server.stubs.faults.fault import InForce, Parameter, Params
 from mockraft.server.stubs.faults.preset import BROKERS, Preset, answer_waiting, fetch_scope, put
 from mockraft.server.stubs.stub import stub
