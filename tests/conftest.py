@@ -2,6 +2,8 @@
 
 import gc
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,10 @@ from .scheduling import scheduler
 from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
+ROOT = Path(__file__).parents[1]
+
+# Last of all: tests import `tools` from here, but the folder kafka/ must not hide kafka-python.
+sys.path[:] = [*(each for each in sys.path if Path(each).resolve() != ROOT), str(ROOT)]
 
 # A busy machine is no defect. With CI=true Hypothesis does without both by itself.
 settings.register_profile("on any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
