@@ -123,9 +123,9 @@ def tagged(request: Request | None, tag: str, body: bytes | None) -> Response:
     return Response(body, headers={"etag": etag}, media_type="application/json")
 
 
-async def in_turns(texts: Iterable[str], turn: int = 200) -> AsyncIterator[bytes]:
+async def in_chunks(texts: Iterable[str], size: int = 200) -> AsyncIterator[bytes]:
     """Yield texts as chunks of a body; between them the controller runs."""
     pending: Iterator[str] = iter(texts)
-    while chunk := "".join(islice(pending, turn)):
+    while chunk := "".join(islice(pending, size)):
         yield chunk.encode()
         await asyncio.sleep(0)

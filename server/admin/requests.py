@@ -16,7 +16,16 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.kafka_api.journal import Exchange, Journal, merged, write_pcapng
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
-from mockraft.server.admin.json_bodies import Int32, Int64, StrictRoute, compact, in_turns, json_list, json_text, tagged
+from mockraft.server.admin.json_bodies import (
+    Int32,
+    Int64,
+    StrictRoute,
+    compact,
+    in_chunks,
+    json_list,
+    json_text,
+    tagged,
+)
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import ClosedConnections, ReceivedRequest, Requests
 from mockraft.server.double import Double
@@ -28,13 +37,13 @@ router = APIRouter(route_class=StrictRoute, tags=["requests"])
 
 LIMIT_MAX = 20_000
 PCAPNG = "application/vnd.tcpdump.pcap"
-STREAM_TURN_S = 0.1
+STREAM_INTERVAL_S = 0.1
 STREAM_EVENT_REQUESTS_MAX = 1_000
 STREAM_PING_S = 15.0
-MATCH_TURN = 1_000
+MATCH_BATCH = 1_000
 """Number of requests that are compared with a match before the controller runs again: about 4 ms."""
 
-SEARCH_TURN = 25
+SEARCH_BATCH = 25
 """Number of requests that are decoded before the controller runs again."""
 
 RUN = secrets.token_hex(4)
@@ -132,7 +141,7 @@ async def matching(double: Double, match: Test, after_id: int) -> list[Exchange]
     """Return the exchanges that are held now and match, oldest first; in between the controller runs."""
     found = []
     for number, exchange in enumerate(held(double, after_id=after_id), 1):
-        if number % MATCH_TURN == 0:
+        if number % MATCH_BATCH == 0:
             await asyncio.sleep(0)
         if match(exchange):
             found.append(exchange)
@@ -152,7 +161,7 @@ async def _searched(exchanges: Iterable[Exchange], text: str) -> list[Exchange]:
     found: list[Exchange] = []
     text = text.lower()
     for count, exchange in enumerate(exchanges):
-        if count % SEARCH_TURN == 0:
+        if count % SEARCH_BATCH == 0:
             await asyncio.sleep(0)
         if text in compact(exchange.to_json()).lower():
             found.append(exchange)
@@ -180,7 +189,7 @@ async def list_requests(
         return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
     trees = map(Exchange.summary if summary else Exchange.to_json, exchanges)
     foot = f'],"next":{last},"dropped":{lost}}}'
-    body = in_turns(json_list('{"requests":[', trees, foot), 200 if summary else SEARCH_TURN)
+    body = in_chunks(json_list('{"requests":[', trees, foot), 200 if summary else SEARCH_BATCH)
     return StreamingResponse(body, media_type="application/json", headers={"etag": answer.headers["etag"]})
 
 
@@ -232,7 +241,7 @@ async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterato
             quiet_since = loop.time()
             yield ": still here\n\n"
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), STREAM_TURN_S)
+            await asyncio.wait_for(stopping.wait(), STREAM_INTERVAL_S)
 
 
 @router.get("/v1/requests/closed", response_model=ClosedConnections)
@@ -251,7 +260,7 @@ async def list_closed_connections(
     for count, closed in enumerate(sorted(held, key=_by_id, reverse=True)):
         if len(found) == limit:
             break
-        if count % SEARCH_TURN == 0:
+        if count % SEARCH_BATCH == 0:
             await asyncio.sleep(0)
         if connection in (None, closed.connection_id):
             tree = closed.to_json()
@@ -294,7 +303,7 @@ async def get_entry(
 async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return everything in the journal, closed connections included, as one JSON text per line."""
     lines = (line + "\n" for journal in _journals(double, node) for line in journal.json_lines())
-    return StreamingResponse(in_turns(lines, SEARCH_TURN), media_type="application/jsonl")
+    return StreamingResponse(in_chunks(lines, SEARCH_BATCH), media_type="application/jsonl")
 
 
 @router.get(

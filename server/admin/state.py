@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin import view_models
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute, in_turns, json_list, json_response, json_text
+from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute, in_chunks, json_list, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.double import Double
 from pydantic import Field
@@ -163,7 +163,7 @@ async def list_records(
 
     head = f'{{"from":{first},"endOffset":{end},"records":['
     texts = json_list(head, (each.to_json(show_secrets=double.state.show_secrets) for each in found), "]}")
-    return StreamingResponse(in_turns(texts, 50), media_type="application/json")
+    return StreamingResponse(in_chunks(texts, 50), media_type="application/json")
 
 
 @router.post("/v1/records", status_code=201, response_model=view_models.Records)

@@ -229,7 +229,7 @@ async def test_requests_are_counted_and_found_by_a_match(http: httpx.AsyncClient
 async def test_other_requests_are_answered_while_a_match_is_counted(
     controller: Controller, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "MATCH_TURN", 2)
+    monkeypatch.setattr(requests, "MATCH_BATCH", 2)
     await ask("one")
     await ask("two")
     turns = list(requests.matching(controller.double, Match.from_json(CLUSTER), 0).__await__())

@@ -57,7 +57,7 @@ def test_each_way_to_end_has_its_verdict(run: Callable[[str], Findings], verdict
 
 
 def test_an_error_that_nobody_foresaw_has_its_traceback_in_the_report() -> None:
-    assert 'return Found(f"{int(subject)}")' in as_markdown(results_of(breaks), "Kafka 4.5.0")
+    assert 'return Findings(f"{int(subject)}")' in as_markdown(results_of(breaks), "Kafka 4.5.0")
 
 
 @pytest.mark.parametrize(
