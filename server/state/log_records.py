@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.controller import Controller
+from mockraft.server.stubs.fields import message_from_tree
 from mockraft.server.views import LogRecord, RecordLike
 from mockraft.wire import metadata_log_frame, record_batch, records
 from mockraft.wire.errors import WireError
@@ -90,8 +92,6 @@ def version_of(controller: Controller, record: Message) -> int:
 
 
 def _from_json(controller: Controller, tree: Mapping[str, Json]) -> RecordAt:
-    from mockraft.server.stubs.fields import message_from_tree
-
     name = str(tree.get("type", ""))
     known = {_folded(known): known for known in records.TYPES.values()}
     found = known.get(_folded(name))
@@ -110,8 +110,6 @@ def _from_json(controller: Controller, tree: Mapping[str, Json]) -> RecordAt:
 
 def check_applies(controller: Controller, given: Iterable[RecordAt]) -> None:
     """Raise ValueError for a record that does not fit the state: brokers that read it would fail over it too."""
-    from copy import deepcopy
-
     image = controller.image
     # Registrations and partitions are values: the trial shares them.
     values: list[object] = [*image.cluster.brokers.values(), *image.cluster.controllers.values()]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.wire.names import did_you_mean
+from mockraft.wire.names import did_you_mean, snake
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import Fault, Kind
@@ -132,8 +132,6 @@ class Faults:
 
         A preset that is on is switched off and on again. Raise KeyError, and ValueError that names what is wrong.
         """
-        from mockraft.wire.names import snake
-
         fault = self._faults[fault_id]
         for fixed in ("id", "kind", "seed"):
             if fixed in tree and tree[fixed] != fault.to_json().get(fixed):
