@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.frame_shapes import KNOWN_SHAPES, Bytes, frames_at, layout_alone
 from mockraft.spark_replay.decoding.layout import Group, Leaf, Node
 from mockraft.spark_replay.decoding.shape_json import INTEGERS
-from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, frames_at, layout_alone
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
-from mockraft.spark_replay.decoding.shapes import Bytes, Shape
+from mockraft.spark_replay.decoding.frame_shapes import Bytes, FrameShape
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire.redaction.messages import masked_batches, masked_request, masked_response, may_hold_secrets
 from mockraft.wire.redaction.secret_fields import may_hold_records
@@ -26,7 +26,7 @@ def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from at_least_one(map(_hidden, batches), FRAMES)
 
 
-def rows_with_secrets(shape: Shape, frames: Bytes) -> npt.NDArray[np.bool_]:
+def rows_with_secrets(shape: FrameShape, frames: Bytes) -> npt.NDArray[np.bool_]:
     """Return a mask of the frames of a shape (rows of bytes) whose bodies may have a secret.
 
     A Fetch response has one only in its records, and then only where masking changes them.

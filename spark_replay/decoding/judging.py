@@ -12,8 +12,8 @@ from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.accelerated import captures
 from mockraft.spark_replay.arrow_columns import gather
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.frame_shapes import KNOWN_SHAPES, Bytes, FrameShape, frames_at
 from mockraft.spark_replay.decoding.hidden_frames import rows_with_secrets
-from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, Shape, frames_at
 from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, FrameVerdict, MakeBody, judge_frame
 from mockraft.spark_replay.schemas import MESSAGES
 
@@ -33,7 +33,7 @@ class BodyMaker(NamedTuple):
     """
 
     of_one: MakeBody
-    of_shape: Callable[[Shape, Bytes], tuple[pa.Array, npt.NDArray[np.bool_]]]
+    of_shape: Callable[[FrameShape, Bytes], tuple[pa.Array, npt.NDArray[np.bool_]]]
     shows_secrets: bool
 
 
@@ -64,7 +64,7 @@ def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns,
 
 
 def _put_shape(
-    shape: Shape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, maker: BodyMaker | None
+    shape: FrameShape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, maker: BodyMaker | None
 ) -> Rows:
     """Store the verdict and bodies of rows of one shape; return the rows whose bodies are made one by one."""
     if maker is None:

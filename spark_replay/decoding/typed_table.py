@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import as_arrow, as_numpy, at_least_one
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.frame_shapes import Bytes, FrameShape
 from mockraft.spark_replay.decoding.judging import BodyMaker, Rows, VerdictColumns, judge_frames, put_together
 from mockraft.spark_replay.decoding.message_table import BATCH_BYTES_MAX, KEPT, cut, kept
-from mockraft.spark_replay.decoding.shapes import Bytes, Shape
 from mockraft.spark_replay.decoding.typed_columns import struct_column, struct_type
 from mockraft.spark_replay.decoding.verdicts import FrameVerdict, without_secrets
 from mockraft.spark_replay.schemas import MESSAGES
@@ -134,7 +134,7 @@ def _hidden(message: Message, version: int, block: bytes) -> tuple[Message, int]
     return without_secrets(message, block), version
 
 
-def _of_shape(shape: Shape, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _of_shape(shape: FrameShape, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     return shape.read_struct(frames), np.ones(len(frames), np.bool_)
 
 

@@ -9,7 +9,7 @@ import pytest
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import judging
-from mockraft.spark_replay.decoding.shapes import ShapeTable
+from mockraft.spark_replay.decoding.frame_shapes import ShapeTable
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.message import Message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.decoding import decode_batches, decode_frames
-from mockraft.spark_replay.decoding.shapes import SHAPES_BYTES_MAX, ShapeTable
+from mockraft.spark_replay.decoding.frame_shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
 from mockraft.wire import messages
@@ -314,7 +314,7 @@ def test_unused_shapes_take_no_memory(table: ShapeTable) -> None:
 
 
 def test_the_shapes_used_longest_ago_go_first(table: ShapeTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mockraft.spark_replay.decoding.shapes.SHAPES_BYTES_MAX", 20_000)
+    monkeypatch.setattr("mockraft.spark_replay.decoding.frame_shapes.SHAPES_BYTES_MAX", 20_000)
     for length in range(100):
         row = request_frame(BrokerHeartbeatRequest(), 1, client_id="c" * length)
         decode_frames(frame_table([row] * 5), "none")

@@ -19,7 +19,7 @@ from mockraft.spark_replay.decoding import (
     decode_typed_batches,
     typed_schema,
 )
-from mockraft.spark_replay.decoding.shapes import ShapeTable
+from mockraft.spark_replay.decoding.frame_shapes import ShapeTable
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire import messages
 from mockraft.wire.errors import WireError

@@ -57,7 +57,7 @@ _CHUNK_BYTES = 1 << 20
 _CHECKED = {"bool": 0xFE, "string": 0x80}
 
 
-class Shape:
+class FrameShape:
     """A judged frame and the bytes in which another may differ. `layout` is of the body; offsets count in the frame."""
 
     def __init__(
@@ -131,13 +131,13 @@ def _joined(places: tuple[tuple[int, bytes], ...]) -> tuple[Rows, Bytes]:
     return np.array(positions, np.int64), np.frombuffer(values, np.uint8)
 
 
-def shape_of(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Shape | None:
+def shape_of(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> FrameShape | None:
     """Return the shape of a frame that decodes and round-trips; None for another."""
     verdict = judge_as(data, overlay, cls, version, is_response, None)
     if verdict.decode_status != "ok" or not verdict.roundtrip:
         return None
     layouts = _layouts(data, overlay, cls, version, is_response)
-    return Shape(data, cls, version, *layouts, verdict) if layouts else None
+    return FrameShape(data, cls, version, *layouts, verdict) if layouts else None
 
 
 def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Layout | None:
@@ -168,7 +168,7 @@ class _Size:
     """The shapes of one kind (API, version, direction and size), most recently used first."""
 
     def __init__(self) -> None:
-        self.shapes: list[Shape] = []
+        self.shapes: list[FrameShape] = []
         self.misses = 0
         self.in_vain = 0
 
@@ -188,14 +188,14 @@ class ShapeTable:
 
     def sort(
         self, overlay: Overlay, key: tuple[int, int, bool, int], buffer: Bytes, starts: Rows
-    ) -> tuple[list[tuple[Shape, Rows]], Rows]:
+    ) -> tuple[list[tuple[FrameShape, Rows]], Rows]:
         """Divide frames of one kind (`key`) by shape; the second value is those without one.
 
         Both are indexes into `starts`.
         """
         api_key, version, is_response, size = key
         left = np.arange(len(starts))
-        found: list[tuple[Shape, Rows]] = []
+        found: list[tuple[FrameShape, Rows]] = []
         name = (overlay.responses if is_response else overlay.requests).get(api_key)
         if name is None or not 0 < size <= SHAPE_BYTES_MAX:
             return found, left
@@ -220,7 +220,13 @@ class ShapeTable:
         return found, left
 
     def _take(
-        self, known: _Size, shape: Shape, buffer: Bytes, starts: Rows, left: Rows, found: list[tuple[Shape, Rows]]
+        self,
+        known: _Size,
+        shape: FrameShape,
+        buffer: Bytes,
+        starts: Rows,
+        left: Rows,
+        found: list[tuple[FrameShape, Rows]],
     ) -> Rows:
         fits = shape.fits(buffer, starts[left])
         if fits.any():
@@ -242,7 +248,7 @@ class ShapeTable:
 
     def _new(
         self, known: _Size, overlay: Overlay, name: str, version: int, is_response: bool, data: bytes
-    ) -> Shape | None:
+    ) -> FrameShape | None:
         cls = overlay.by_name(name)
         if not cls.min_version <= version <= cls.max_version:
             return None
