@@ -1,8 +1,7 @@
 """Annotated bytes: each run with its offset, field, type and value, up to the end or to the first malformed byte.
 
-Based on the `construct` codec (`schema_reading`), so it is independent of the generated codec. Records inside a body
-(a Fetch response of the metadata topic, for example) are decoded too: batch headers, records and the fields of framed
-metadata records. Needs the `explain` extra.
+Based on `schema_reading`, so it is independent of the generated codec. Records inside a body (a Fetch response of the
+metadata topic, for example) are decoded too: batch headers, records and the fields of framed metadata records.
 """
 
 import json

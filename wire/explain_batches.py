@@ -1,19 +1,16 @@
 """Record batches and their content as spans for `explain`: batch header, records, framed metadata records.
 
-An implementation of its own in `construct`, independent of `record_batch`. Source: Kafka's DefaultRecordBatch,
+An implementation of its own, independent of `record_batch`. Source: Kafka's DefaultRecordBatch,
 DefaultRecord and AbstractApiMessageSerde; compressed batches are not decompressed.
 """
 
 from collections.abc import Iterable, Iterator
-from io import BytesIO
-from typing import Any
 
-import construct as c
 from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import FRAME_VERSION
 from mockraft.wire.overlay import in_use
-from mockraft.wire.schema_reading import Span, UnsignedVarint, broken, take
+from mockraft.wire.schema_reading import Reader, Span, broken
 
 _CONTROL, _COMPRESSION = 0x20, 0x07
 _CONTROL_TYPES = {
@@ -24,55 +21,63 @@ _CONTROL_TYPES = {
     6: "VotersRecord",
 }
 _LENGTH_COUNTED_FROM = 12
-_HEADER: tuple[tuple[str, str, c.Construct], ...] = (
-    ("baseOffset", "int64", c.Int64sb),
-    ("batchLength", "int32", c.Int32sb),
-    ("partitionLeaderEpoch", "int32", c.Int32sb),
-    ("magic", "int8", c.Int8sb),
-    ("crc", "uint32", c.Int32ub),
-    ("attributes", "int16", c.Int16sb),
-    ("lastOffsetDelta", "int32", c.Int32sb),
-    ("baseTimestamp", "int64", c.Int64sb),
-    ("maxTimestamp", "int64", c.Int64sb),
-    ("producerId", "int64", c.Int64sb),
-    ("producerEpoch", "int16", c.Int16sb),
-    ("baseSequence", "int32", c.Int32sb),
-    ("recordCount", "int32", c.Int32sb),
+_HEADER = (
+    ("baseOffset", "int64"),
+    ("batchLength", "int32"),
+    ("partitionLeaderEpoch", "int32"),
+    ("magic", "int8"),
+    ("crc", "uint32"),
+    ("attributes", "int16"),
+    ("lastOffsetDelta", "int32"),
+    ("baseTimestamp", "int64"),
+    ("maxTimestamp", "int64"),
+    ("producerId", "int64"),
+    ("producerEpoch", "int16"),
+    ("baseSequence", "int32"),
+    ("recordCount", "int32"),
 )
 
 
-class _Cursor:
+class _Cursor(Reader):
     """A read position that records a span for everything it passes."""
 
-    def __init__(self, data: bytes, offset: int, end: int, spans: list[Span]) -> None:
-        self.stream = BytesIO(data)
-        self.stream.seek(offset)
-        self.context = c.Container(end=end, spans=spans)
+    spans: list[Span]
+
+    def __init__(self, data: bytes, at: int, end: int, spans: list[Span]) -> None:
+        super().__init__(data, 0, at, spans)
         self.end = end
-        self.spans = spans
 
-    @property
-    def offset(self) -> int:
-        return self.stream.tell()
+    def read(self, path: str, kind: str) -> int:
+        """Read an integer of a fixed number of bytes."""
+        start = self.at
+        number = self.integer(kind, path)
+        self.note(start, path, kind, number)
+        return number
 
-    def read(self, path: str, type_name: str, construct: c.Construct) -> Any:
-        start = self.offset
-        value = take(construct, self.stream, self.context, path, start)
-        if self.offset > self.end:
-            raise broken(start, path, f"reaches beyond the end of what it is in (at {self.end})")
-        self.spans.append(Span(start, self.offset - start, path, type_name, value, None))
-        return value
+    def unsigned(self, path: str) -> int:
+        """Read an unsigned varint."""
+        start = self.at
+        number = self.varint(path)
+        self.note(start, path, "varint", number)
+        return number
+
+    def zigzag(self, path: str, type_name: str = "varint") -> int:
+        """Read a varint of an integer that may be negative."""
+        start = self.at
+        number = self.varint(path, bytes_max=10)
+        number = number >> 1 ^ -(number & 1)
+        self.note(start, path, type_name, number)
+        return number
 
     def block(self, path: str) -> tuple[int, int]:
         """Read a length and return the byte range it covers; (-1, -1) for null. Only the length becomes a span."""
-        length = self.read(path, "varint length", c.ZigZag)
+        length = self.zigzag(path, "varint length")
         if length < 0:
             return -1, -1
-        start = self.offset
-        if length > self.end - start:
-            raise broken(start, path, f"says {length} bytes, {self.end - start} are left")
-        self.stream.seek(length, 1)
-        return start, start + length
+        if length > self.end - self.at:
+            raise broken(self.at, path, f"says {length} bytes, {self.end - self.at} are left")
+        start = self.skip(length, path)
+        return start, self.at
 
 
 def opened(data: bytes, spans: Iterable[Span]) -> Iterator[Span]:
@@ -110,32 +115,32 @@ def read_batches(data: bytes, offset: int, end: int, prefix: str, spans: list[Sp
 
 def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]) -> int:
     cursor = _Cursor(data, offset, end, spans)
-    header = {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[:4]}
+    header = {name: cursor.read(path + name, kind) for name, kind in _HEADER[:4]}
     if header["magic"] != 2:
         raise broken(offset, f"{path}magic", f"record format {header['magic']}; only format 2 is known")
-    batch_end = offset + _LENGTH_COUNTED_FROM + int(header["batchLength"])
+    batch_end = offset + _LENGTH_COUNTED_FROM + header["batchLength"]
     if not offset + 61 <= batch_end <= end:
         raise broken(offset + 8, f"{path}batchLength", f"the batch would end at {batch_end}, the data at {end}")
-    header |= {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[4:]}
+    header |= {name: cursor.read(path + name, kind) for name, kind in _HEADER[4:]}
     if header["attributes"] & _COMPRESSION:
-        spans.append(Span(cursor.offset, batch_end - cursor.offset, f"{path}records", "compressed records", b"", None))
+        spans.append(Span(cursor.at, batch_end - cursor.at, f"{path}records", "compressed records", b"", None))
         return batch_end
     cursor.end = batch_end
     is_control = bool(header["attributes"] & _CONTROL)
     for index in range(header["recordCount"]):
-        if cursor.offset >= batch_end:
-            raise broken(cursor.offset, f"{path}record[{index}]", "the batch ends before its last record")
+        if cursor.at >= batch_end:
+            raise broken(cursor.at, f"{path}record[{index}]", "the batch ends before its last record")
         _read_record(data, cursor, f"{path}record[{index}].", is_control)
-    if cursor.offset != batch_end:
-        raise broken(cursor.offset, f"{path}recordCount", f"{batch_end - cursor.offset} bytes after the records")
+    if cursor.at != batch_end:
+        raise broken(cursor.at, f"{path}recordCount", f"{batch_end - cursor.at} bytes after the records")
     return batch_end
 
 
 def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> None:
-    cursor.read(f"{path}length", "varint", c.ZigZag)
-    cursor.read(f"{path}attributes", "int8", c.Int8sb)
-    cursor.read(f"{path}timestampDelta", "varint", c.ZigZag)
-    cursor.read(f"{path}offsetDelta", "varint", c.ZigZag)
+    cursor.zigzag(f"{path}length")
+    cursor.read(f"{path}attributes", "int8")
+    cursor.zigzag(f"{path}timestampDelta")
+    cursor.zigzag(f"{path}offsetDelta")
     start, end = cursor.block(f"{path}key")
     key = data[start:end] if start >= 0 else None
     if key:
@@ -143,7 +148,7 @@ def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> N
     start, end = cursor.block(f"{path}value")
     if start >= 0:
         _read_value(data, start, end, f"{path}value", key if is_control else None, cursor.spans)
-    headers = cursor.read(f"{path}headerCount", "varint", c.ZigZag)
+    headers = cursor.zigzag(f"{path}headerCount")
     for index in range(headers):
         for part in ("key", "value"):
             start, end = cursor.block(f"{path}header[{index}].{part}")
@@ -171,16 +176,16 @@ def _read_value(data: bytes, start: int, end: int, path: str, control_key: bytes
 def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span]) -> str:
     """Add spans for a framed metadata record that ends where `data` does; return its name and version."""
     cursor = _Cursor(data, offset, len(data), spans)
-    frame_version = cursor.read(f"{prefix}frameVersion", "varint", UnsignedVarint)
+    frame_version = cursor.unsigned(f"{prefix}frameVersion")
     if frame_version != FRAME_VERSION:
         raise broken(offset, f"{prefix}frameVersion", f"is {frame_version}; Kafka knows 1")
-    at = cursor.offset
-    record_type = cursor.read(f"{prefix}recordType", "varint", UnsignedVarint)
-    version = cursor.read(f"{prefix}recordVersion", "varint", UnsignedVarint)
+    at = cursor.at
+    record_type = cursor.unsigned(f"{prefix}recordType")
+    version = cursor.unsigned(f"{prefix}recordVersion")
     name = in_use().record_types.get(record_type)
     if name is None:
         raise broken(at, f"{prefix}recordType", f"there is no metadata record of type {record_type}")
-    _read_placed(name, version, data, cursor.offset, prefix, spans)
+    _read_placed(name, version, data, cursor.at, prefix, spans)
     return f"{name} v{version}, framed"
 
 

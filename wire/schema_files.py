@@ -1,6 +1,6 @@
 """Kafka's message specs as data: the files in `mockraft.schemas_json`, parsed on first use.
 
-The generated classes know how to read and write; `json_form` and the `construct` codec look up here what they do not
+The generated classes know how to read and write; `json_form` and `schema_reading` look up here what they do not
 carry: Kafka's own spelling of a name, the versions in which a field may be null or is tagged.
 No code is shared with `codegen.parse`, on purpose: tests compare the generated code with this second implementation.
 The format of the files is described in Kafka's clients/src/main/resources/common/message/README.md.

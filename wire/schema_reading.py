@@ -1,43 +1,36 @@
-"""A second, independent codec driven by the schemas, in `construct`: slow, literal, and able to explain every byte.
+"""A second, independent codec driven by the schemas: slow, literal, and able to explain every byte.
 
-`explain` is based on it, and tests compare the generated codec with it. Nothing here shares code with the generated
-classes. A tree is a dict of Kafka's camelCase names to raw values (uuid = 16 bytes, bytes, str, int, list, dict);
-tagged fields are present if they were on the wire; unknown ones under `_unknownTaggedFields` as (tag, bytes).
+`explain` is based on it, tests compare the generated codec with it, and readers of captures divide messages into
+structure and contents by it. Nothing here shares code with the generated classes. A tree is a dict of Kafka's camelCase
+names to raw values (uuid = 16 bytes, bytes, str, int, list, dict); tagged fields are present if they were on the wire;
+unknown ones under `_unknownTaggedFields` as (tag, bytes).
 """
 
 from __future__ import annotations
 
-from functools import cache
-from io import BytesIO
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
 
-import construct as c
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_files import FieldSpec, Schema, StructSpec
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
 STRING_BYTES_MAX = 0x7FFF
-_VARINT_BYTES_MAX = 5
 
-_FIXED: dict[str, c.Construct] = {
-    "bool": c.ExprAdapter(c.Int8ub, lambda byte, _: byte != 0, lambda value, _: int(value)),
-    "int8": c.Int8sb,
-    "int16": c.Int16sb,
-    "uint16": c.Int16ub,
-    "int32": c.Int32sb,
-    "uint32": c.Int32ub,
-    "int64": c.Int64sb,
-    "float64": c.Float64b,
-    "uuid": c.Bytes(16),
+FIXED = {
+    "bool": Struct(">?"),
+    "int8": Struct(">b"),
+    "int16": Struct(">h"),
+    "uint16": Struct(">H"),
+    "int32": Struct(">i"),
+    "uint32": Struct(">I"),
+    "int64": Struct(">q"),
+    "float64": Struct(">d"),
+    "uuid": Struct("16s"),
 }
-
-
-class Context(Protocol):
-    """The parsing context: spans so far, and the offset at which the data ends."""
-
-    spans: list[Span]
-    end: int
+"""Field types with a fixed number of bytes."""
 
 
 class Span(NamedTuple):
@@ -68,285 +61,239 @@ def read_from(
     name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0
 ) -> tuple[dict[str, Any], int]:
     """Read a body at `offset` that may be followed by other data; return (tree, end offset)."""
-    stream = BytesIO(data)
-    stream.seek(offset)
-    found = [] if spans is None else spans
-    tree: dict[str, Any] = describe(name, version).parse_stream(stream, spans=found, end=len(data))
-    return tree, stream.tell()
+    spec = describe(name, version)
+    reader = Reader(data, version, offset, spans)
+    return reader.struct(spec.root, spec.flexible.covers(version), ""), reader.at
 
 
-def write(name: str, version: int, tree: dict[str, Any]) -> bytes:
+def write(name: str, version: int, tree: Mapping[str, Any]) -> bytes:
     """Encode a tree. Tagged fields are written if they are in the tree, whatever their value."""
-    data: bytes = describe(name, version).build(tree)
-    return data
+    spec = describe(name, version)
+    writer = _Writer(version)
+    writer.struct(spec.root, spec.flexible.covers(version), tree)
+    return bytes(writer.data)
 
 
-def describe(name: str, version: int) -> c.Construct:
-    """Return the construct of a message's body in one version. Raises WireError if there is no such version."""
-    return _body(in_use().schema(name), version)
-
-
-@cache
-def _body(spec: Schema, version: int) -> _Fields:
+def describe(name: str, version: int) -> Schema:
+    """Return the schema of a message that has this version. Raises WireError if there is no such message or version."""
+    spec = in_use().schema(name)
     if not spec.valid.covers(version):
         raise WireError(f"{spec.name} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
-    return _struct(spec.root, version, spec.flexible.covers(version))
+    return spec
 
 
-def _struct(spec: StructSpec, version: int, flexible: bool) -> _Fields:
-    in_line = [(f.json_name, _field(f, version, in_tag=False)) for f in spec.untagged(version)]
-    tagged = {tag: (f.json_name, _field(f, version, in_tag=True)) for tag, f in spec.tagged(version).items()}
-    # As Kafka's own readers do: a tag that only another version of the schema knows is an error, not unknown.
-    elsewhere = {f.tag for f in spec.fields if f.tag >= 0} - set(tagged)
-    return _Fields(in_line, _Tags(tagged, elsewhere) if flexible else None)
+class Reader:
+    """A position in bytes up to `end`, and what is before it as `spans`, for one version of a message.
 
+    Subclasses make something else of the bytes of a field (`value`), and of arrays, structs and tagged fields.
+    """
 
-def _field(spec: FieldSpec, version: int, in_tag: bool) -> c.Construct:
-    compact = in_tag or spec.flexible.covers(version)
-    nullable = spec.nullable.covers(version)
-    if spec.struct is not None:
-        element: c.Construct = _struct(spec.struct, version, spec.flexible.covers(version))
+    def __init__(self, data: bytes, version: int, at: int, spans: list[Span] | None = None) -> None:
+        self.data = data
+        self.version = version
+        self.at = at
+        self.end = len(data)
+        self.spans = spans
+
+    def value(self, kind: str, start: int, path: str) -> Any:
+        """Return the value of the bytes between an offset and this position."""
+        content = self.data[start : self.at]
+        if (fixed := FIXED.get(kind)) is not None:
+            return fixed.unpack(content)[0]
+        if kind != "string":
+            return content
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise broken(start, path, f"not UTF-8: {error.reason}") from None
+
+    def struct(self, spec: StructSpec, flexible: bool, path: str) -> Any:
+        """Read the untagged fields and, in flexible versions, the tag section."""
+        prefix = f"{path}." if path else ""
+        tree = {f.json_name: self.field(f, False, prefix + f.json_name) for f in spec.untagged(self.version)}
+        if flexible:
+            self._tags(spec, prefix, tree)
+        return tree
+
+    def field(self, spec: FieldSpec, in_tag: bool, path: str) -> Any:
+        """Read a field; null is None."""
+        compact = in_tag or spec.flexible.covers(self.version)
+        nullable = spec.nullable.covers(self.version)
         if spec.is_array:
-            return _Array(element, spec, compact, nullable)
-        return _NullableStruct(element, spec) if nullable else element
-    if spec.kind in _FIXED:
-        element = _Leaf(_FIXED[spec.kind], spec, spec.kind)
-    else:
-        element = _Block(spec, compact, nullable and not spec.is_array)
-    return _Array(element, spec, compact, nullable) if spec.is_array else element
+            start = self.at
+            count = self._length("array", compact, nullable, path)
+            self.note(start, path, _type_name("array", compact, nullable), count, spec)
+            return None if count is None else self.elements(spec, compact, count, path)
+        if spec.struct is not None and nullable:
+            start = self.at
+            marker = self.integer("int8", path)
+            self.note(start, path, "struct marker", marker, spec)
+            if marker < 0:
+                return None
+        return self.element(spec, compact, nullable, path)
 
+    def elements(self, spec: FieldSpec, compact: bool, count: int, path: str) -> Any:
+        """Read the elements of an array."""
+        return [self.element(spec, compact, False, f"{path}[{index}]") for index in range(count)]
 
-class _UnsignedVarint(c.Construct):  # type: ignore[misc]
-    """Kafka's unsigned varint: 7 bits per byte, least significant first, at most 5 bytes; overlong forms are legal."""
+    def tagged_field(self, struct: StructSpec, spec: FieldSpec, path: str) -> Any:
+        """Read the content of a tag that the struct has."""
+        return self.field(spec, True, path)
 
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> int:
-        value = 0
-        for index in range(_VARINT_BYTES_MAX):
-            byte: int = c.stream_read(stream, 1, path)[0]
-            value |= (byte & 0x7F) << (7 * index)
+    def note(self, start: int, path: str, type_name: str, value: object, spec: FieldSpec | None = None) -> None:
+        """Add the span from `start` to this position."""
+        if self.spans is not None:
+            self.spans.append(Span(start, self.at - start, path, type_name, value, spec))
+
+    def skip(self, size: int, path: str) -> int:
+        """Pass that many bytes and return where they begin."""
+        start = self.at
+        if size > self.end - start:
+            raise broken(start, path, f"the bytes end inside this item (at {self.end})")
+        self.at += size
+        return start
+
+    def integer(self, kind: str, path: str) -> int:
+        """Read an integer of a type with a fixed number of bytes."""
+        start = self.skip(FIXED[kind].size, path)
+        number: int = FIXED[kind].unpack_from(self.data, start)[0]
+        return number
+
+    def varint(self, path: str, bytes_max: int = 5) -> int:
+        """Read an unsigned varint: 7 bits per byte, least significant first; overlong forms are legal."""
+        start, number = self.at, 0
+        for shift in range(0, 7 * bytes_max, 7):
+            if self.at >= self.end:
+                raise broken(start, path, f"the bytes end inside this item (at {self.end})")
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
-                if value >= 1 << 32:
-                    break
-                return value
-        raise c.IntegerError("a varint of more than 32 bits", path=path)
+                break
+        if byte >= 0x80 or (bytes_max == 5 and number >= 1 << 32):
+            raise broken(start, path, f"a varint of more than {32 if bytes_max == 5 else 64} bits")
+        return number
 
-    def _build(self, value: int, stream: BytesIO, context: Context, path: str) -> int:
-        rest = value
-        while rest >= 0x80:
-            stream.write(bytes((rest & 0x7F | 0x80,)))
-            rest >>= 7
-        stream.write(bytes((rest,)))
+    def element(self, spec: FieldSpec, compact: bool, nullable: bool, path: str) -> Any:
+        """Read a field that is no array, or an element of an array."""
+        if spec.struct is not None:
+            return self.struct(spec.struct, spec.flexible.covers(self.version), path)
+        start = self.at
+        if spec.kind in FIXED:
+            type_name = spec.kind
+            value = self.value(spec.kind, self.skip(FIXED[spec.kind].size, path), path)
+        else:
+            type_name = _type_name(spec.kind, compact, nullable)
+            length = self._length(spec.kind, compact, nullable, path)
+            if spec.kind == "string" and length is not None and length > STRING_BYTES_MAX:
+                raise broken(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
+            value = None if length is None else self.value(spec.kind, self.skip(length, path), path)
+        self.note(start, path, type_name, value, spec)
         return value
 
-
-UnsignedVarint = _UnsignedVarint()
-
-
-def take(construct: c.Construct, stream: BytesIO, context: Context, path: str, start: int) -> Any:
-    """Parse one item; a failure becomes a WireError at `start`, the offset of the item."""
-    try:
-        return construct._parsereport(stream, context, path)
-    except c.StreamError:
-        missing = f"the bytes end inside this item (at {context.end})"
-        raise broken(start, path, missing) from None
-    except (c.ConstructError, UnicodeDecodeError) as error:
-        raise broken(start, path, str(error).splitlines()[-1]) from None
-
-
-class _Leaf(c.Subconstruct):  # type: ignore[misc]
-    """An item of fixed size, recorded as a span."""
-
-    def __init__(self, subcon: c.Construct, spec: FieldSpec, type_name: str) -> None:
-        super().__init__(subcon)
-        self.spec = spec
-        self.type_name = type_name
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> object:
-        start = stream.tell()
-        value = take(self.subcon, stream, context, path, start)
-        context.spans.append(Span(start, stream.tell() - start, path, self.type_name, value, self.spec))
-        return value
-
-
-class _Length(c.Construct):  # type: ignore[misc]
-    """The length before a string, bytes or an array: None stands for null, which is -1 or, compact, 0 on the wire."""
-
-    def __init__(self, compact: bool, legacy: c.Construct, spec: FieldSpec, nullable: bool) -> None:
-        super().__init__()
-        self.wire = UnsignedVarint if compact else legacy
-        self.shift = 1 if compact else 0
-        self.spec = spec
-        self.nullable = nullable
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> int | None:
-        start = stream.tell()
-        length: int = take(self.wire, stream, context, path, start) - self.shift
+    def _length(self, kind: str, compact: bool, nullable: bool, path: str) -> int | None:
+        """Read the length of a string, of bytes or an array; None for null, which is -1 or, compact, 0."""
+        start = self.at
+        legacy = "int16" if kind == "string" else "int32"
+        length = self.varint(path) - 1 if compact else self.integer(legacy, path)
         if length < 0:
-            if not self.nullable:
+            if not nullable:
                 raise broken(start, path, "null, which this version does not allow")
             return None
-        left = context.end - stream.tell()
-        if length > left:
-            raise broken(start, path, f"says {length}, but only {left} bytes are left")
+        if length > self.end - self.at:
+            raise broken(start, path, f"says {length}, but only {self.end - self.at} bytes are left")
         return length
 
-    def _build(self, length: int | None, stream: BytesIO, context: Context, path: str) -> int | None:
-        if length is None and not self.nullable:
-            raise WireError(f"{path}: null, which this version does not allow")
-        self.wire._build((-1 if length is None else length) + self.shift, stream, context, path)
-        return length
-
-
-class _Block(c.Construct):  # type: ignore[misc]
-    """A string, bytes or records: length and content, recorded as one span."""
-
-    def __init__(self, spec: FieldSpec, compact: bool, nullable: bool) -> None:
-        super().__init__()
-        self.spec = spec
-        self.is_text = spec.kind == "string"
-        self.length = _Length(compact, c.Int16sb if self.is_text else c.Int32sb, spec, nullable)
-        self.type_name = ("compact " if compact else "") + ("nullable " if nullable else "") + spec.kind
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> str | bytes | None:
-        start = stream.tell()
-        length = self.length._parsereport(stream, context, path)
-        value: str | bytes | None = None
-        if length is not None:
-            if self.is_text and length > STRING_BYTES_MAX:
-                raise broken(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
-            content: bytes = c.stream_read(stream, length, path)
-            try:
-                value = content.decode("utf-8") if self.is_text else content
-            except UnicodeDecodeError as error:
-                raise broken(start, path, f"not UTF-8: {error.reason}") from None
-        context.spans.append(Span(start, stream.tell() - start, path, self.type_name, value, self.spec))
-        return value
-
-    def _build(self, value: str | bytes | None, stream: BytesIO, context: Context, path: str) -> object:
-        content = value.encode("utf-8") if isinstance(value, str) else value
-        self.length._build(None if content is None else len(content), stream, context, path)
-        stream.write(content or b"")
-        return value
-
-
-class _Array(c.Subconstruct):  # type: ignore[misc]
-    """A count, recorded as a span, then that many elements."""
-
-    def __init__(self, element: c.Construct, spec: FieldSpec, compact: bool, nullable: bool) -> None:
-        super().__init__(element)
-        self.spec = spec
-        self.length = _Length(compact, c.Int32sb, spec, nullable)
-        self.type_name = ("compact " if compact else "") + ("nullable " if nullable else "") + "array"
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> list[object] | None:
-        start = stream.tell()
-        count = self.length._parsereport(stream, context, path)
-        context.spans.append(Span(start, stream.tell() - start, path, self.type_name, count, self.spec))
-        if count is None:
-            return None
-        return [self.subcon._parsereport(stream, context, f"{path}[{index}]") for index in range(count)]
-
-    def _build(self, values: list[object] | None, stream: BytesIO, context: Context, path: str) -> object:
-        self.length._build(None if values is None else len(values), stream, context, path)
-        for index, value in enumerate(values or ()):
-            self.subcon._build(value, stream, context, f"{path}[{index}]")
-        return values
-
-
-class _NullableStruct(c.Subconstruct):  # type: ignore[misc]
-    """A struct after an int8, which is negative for null."""
-
-    def __init__(self, subcon: c.Construct, spec: FieldSpec) -> None:
-        super().__init__(subcon)
-        self.marker = _Leaf(c.Int8sb, spec, "struct marker")
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> object:
-        if self.marker._parsereport(stream, context, path) < 0:
-            return None
-        return self.subcon._parsereport(stream, context, path)
-
-    def _build(self, value: object, stream: BytesIO, context: Context, path: str) -> object:
-        c.Int8sb._build(-1 if value is None else 1, stream, context, path)
-        if value is not None:
-            self.subcon._build(value, stream, context, path)
-        return value
-
-
-class _Fields(c.Construct):  # type: ignore[misc]
-    """A struct: the untagged fields, then, in flexible versions, the tag section."""
-
-    def __init__(self, in_line: list[tuple[str, c.Construct]], tags: _Tags | None) -> None:
-        super().__init__()
-        self.in_line = in_line
-        self.tags = tags
-
-    def _parse(self, stream: BytesIO, context: Context, path: str) -> dict[str, object]:
-        prefix = f"{path}." if path and path != "(parsing)" else ""
-        tree = {name: field._parsereport(stream, context, prefix + name) for name, field in self.in_line}
-        if self.tags is not None:
-            tree.update(self.tags._parsereport(stream, context, prefix))
-        return tree
-
-    def _build(self, tree: dict[str, Any], stream: BytesIO, context: Context, path: str) -> object:
-        for name, field in self.in_line:
-            field._build(tree[name], stream, context, f"{path}.{name}")
-        if self.tags is not None:
-            self.tags._build(tree, stream, context, path)
-        return tree
-
-
-class _Tags(c.Construct):  # type: ignore[misc]
-    """The tag section: a count, then (tag, size, content); written in ascending order, read, as Kafka does, in any."""
-
-    def __init__(self, known: dict[int, tuple[str, c.Construct]], elsewhere: set[int]) -> None:
-        super().__init__()
-        self.known = known
-        self.elsewhere = elsewhere
-
-    def _parse(self, stream: BytesIO, context: Context, prefix: str) -> dict[str, object]:
-        start = stream.tell()
-        path = f"{prefix}tags"
-        count = take(UnsignedVarint, stream, context, path, start)
-        context.spans.append(Span(start, stream.tell() - start, path, "tag count", count, None))
-        tree: dict[str, Any] = {}
+    def _tags(self, struct: StructSpec, prefix: str, tree: dict[str, Any]) -> None:
+        """Read a count, then (tag, size, content) in any order, as Kafka does."""
+        known = struct.tagged(self.version)
+        start = self.at
+        count = self.varint(f"{prefix}tags")
+        self.note(start, f"{prefix}tags", "tag count", count)
         for _ in range(count):
-            start = stream.tell()
-            tag = take(UnsignedVarint, stream, context, path, start)
-            size = take(UnsignedVarint, stream, context, path, start)
-            content = stream.tell()
-            if tag in self.elsewhere:
-                raise broken(start, path, f"tag {tag} is not valid in this version")
-            if size > context.end - content:
-                raise broken(start, path, f"tag {tag} says {size} bytes; {context.end - content} are left")
-            context.spans.append(Span(start, content - start, path, "tag, size", (tag, size), None))
-            self._parse_content(stream, context, prefix, tag, size, tree)
-        return tree
+            start = self.at
+            tag, size = self.varint(f"{prefix}tags"), self.varint(f"{prefix}tags")
+            # As Kafka's own readers do: a tag that only another version knows is an error, not unknown.
+            if tag not in known and any(field.tag == tag for field in struct.fields):
+                raise broken(start, f"{prefix}tags", f"tag {tag} is not valid in this version")
+            if size > self.end - self.at:
+                raise broken(start, f"{prefix}tags", f"tag {tag} says {size} bytes; {self.end - self.at} are left")
+            self.note(start, f"{prefix}tags", "tag, size", (tag, size))
+            start = self.at
+            field = known.get(tag)
+            if field is None:
+                content = self.value("bytes", self.skip(size, prefix), prefix)
+                self.note(start, f"{prefix}tag {tag}", "unknown tagged field", content)
+                tree.setdefault(UNKNOWN_TAGS, []).append((tag, content))
+                continue
+            tree[field.json_name] = self.tagged_field(struct, field, prefix + field.json_name)
+            if self.at - start != size:
+                what = f"tag {tag} says {size} bytes, its content takes {self.at - start}"
+                raise broken(start, prefix + field.json_name, what)
 
-    def _parse_content(
-        self, stream: BytesIO, context: Context, prefix: str, tag: int, size: int, tree: dict[str, Any]
-    ) -> None:
-        start = stream.tell()
-        if tag not in self.known:
-            content = c.stream_read(stream, size, prefix)
-            context.spans.append(Span(start, size, f"{prefix}tag {tag}", "unknown tagged field", content, None))
-            tree.setdefault(UNKNOWN_TAGS, []).append((tag, content))
+
+class _Writer:
+    """The bytes written so far."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.data = bytearray()
+
+    def struct(self, spec: StructSpec, flexible: bool, tree: Mapping[str, Any]) -> None:
+        for field in spec.untagged(self.version):
+            self._field(field, tree[field.json_name], False)
+        if not flexible:
             return
-        name, field = self.known[tag]
-        tree[name] = field._parsereport(stream, context, prefix + name)
-        used = stream.tell() - start
-        if used != size:
-            raise broken(start, prefix + name, f"tag {tag} says {size} bytes, its content takes {used}")
+        contents: dict[int, bytes | bytearray] = dict(tree.get(UNKNOWN_TAGS, ()))
+        for tag, field in spec.tagged(self.version).items():
+            if field.json_name in tree:
+                inner = _Writer(self.version)
+                inner._field(field, tree[field.json_name], True)
+                contents[tag] = inner.data
+        self._varint(len(contents))
+        for tag, content in sorted(contents.items()):
+            self._varint(tag)
+            self._varint(len(content))
+            self.data += content
 
-    def _build(self, tree: dict[str, Any], stream: BytesIO, context: Context, path: str) -> object:
-        contents: dict[int, bytes] = dict(tree.get(UNKNOWN_TAGS, ()))
-        for tag, (name, field) in self.known.items():
-            if name in tree:
-                content = BytesIO()
-                field._build(tree[name], content, context, f"{path}.{name}")
-                contents[tag] = content.getvalue()
-        UnsignedVarint._build(len(contents), stream, context, path)
-        for tag, content_bytes in sorted(contents.items()):
-            UnsignedVarint._build(tag, stream, context, path)
-            UnsignedVarint._build(len(content_bytes), stream, context, path)
-            stream.write(content_bytes)
-        return tree
+    def _field(self, spec: FieldSpec, value: Any, in_tag: bool) -> None:
+        compact = in_tag or spec.flexible.covers(self.version)
+        nullable = spec.nullable.covers(self.version)
+        if value is None and not nullable:
+            raise WireError(f"{spec.json_name}: null, which this version does not allow")
+        if spec.is_array:
+            self._length("int32", compact, value)
+            for each in value or ():
+                self._element(spec, compact, each)
+            return
+        if spec.struct is not None and nullable:
+            self.data += FIXED["int8"].pack(-1 if value is None else 1)
+        if spec.struct is None or value is not None:
+            self._element(spec, compact, value)
+
+    def _element(self, spec: FieldSpec, compact: bool, value: Any) -> None:
+        if spec.struct is not None:
+            self.struct(spec.struct, spec.flexible.covers(self.version), value)
+        elif spec.kind in FIXED:
+            self.data += FIXED[spec.kind].pack(value)
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            self._length("int16" if spec.kind == "string" else "int32", compact, content)
+            self.data += content or b""
+
+    def _length(self, legacy: str, compact: bool, value: Sequence[object] | None) -> None:
+        length = -1 if value is None else len(value)
+        if compact:
+            self._varint(length + 1)
+        else:
+            self.data += FIXED[legacy].pack(length)
+
+    def _varint(self, value: int) -> None:
+        while value >= 0x80:
+            self.data.append(value & 0x7F | 0x80)
+            value >>= 7
+        self.data.append(value)
+
+
+def _type_name(kind: str, compact: bool, nullable: bool) -> str:
+    return f"{'compact ' if compact else ''}{'nullable ' if nullable else ''}{kind}"

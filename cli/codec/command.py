@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,7 +15,6 @@ from mockraft.cli.codec.names import class_named
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.option_fields import argument, as_typer, option
 from mockraft.cli.proposal_options import ProposalOptions
-from mockraft.cli.refusals import end_without
 from mockraft.codegen.every_release import every_release
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
@@ -250,12 +248,8 @@ def _versions(name: str) -> str:
 
 
 def _explained(subject: Subject, content: bytes) -> Explanation:
-    try:
-        from mockraft.wire import explain
-    except ImportError as error:
-        if error.name != "construct":
-            raise
-        end_without("explain", error.name, "explain")
+    from mockraft.wire import explain
+
     if subject.kind == BATCHES:
         return explain.explain_batches_of(content)
     if subject.is_framed:
@@ -270,8 +264,8 @@ def _explained(subject: Subject, content: bytes) -> Explanation:
 
 
 def _placed(error: WireError, subject: Subject, content: bytes) -> WireError:
-    """Return the error with the field and offset of `explain`, if that is installed: readers of bodies know less."""
-    place = _explained(subject, content).error if find_spec("construct") else None
+    """Return the error with the field and offset of `explain`: readers of bodies know less."""
+    place = _explained(subject, content).error
     if place is None or error.field in ("size", "header"):
         return error
     return WireError(error.what, field=place.field, offset=place.offset)

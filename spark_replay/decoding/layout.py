@@ -7,29 +7,12 @@ fields, are recorded as leaves. All bytes outside leaves are structure.
 from __future__ import annotations
 
 import sys
-from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
-from mockraft.wire.primitives import STRING_BYTES_MAX, uvarint
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
-
-FIXED = {
-    "bool": Struct(">?"),
-    "int8": Struct(">b"),
-    "int16": Struct(">h"),
-    "uint16": Struct(">H"),
-    "int32": Struct(">i"),
-    "uint32": Struct(">I"),
-    "int64": Struct(">q"),
-    "float64": Struct(">d"),
-    "uuid": Struct("16s"),
-}
-"""Field types with a fixed number of bytes."""
-
-_SHORT = FIXED["int16"]
-_INT = FIXED["int32"]
+from mockraft.wire.schema_reading import FIXED, UNKNOWN_TAGS, Reader
 
 
 class Leaf(NamedTuple):
@@ -73,7 +56,7 @@ class TooManyValuesError(WireError):
 
 def lay_out(cls: type[Message], version: int, data: bytes, offset: int = 0) -> Layout:
     """Return the layout of the message that starts at `offset`. Raises WireError for malformed bytes."""
-    return _walk(cls, version, _Walk(cls, version, data, offset))
+    return _walk(cls, _Walk(cls, version, data, offset))
 
 
 def check_values(cls: type[Message], version: int, data: bytes, values_max: int) -> None:
@@ -82,98 +65,40 @@ def check_values(cls: type[Message], version: int, data: bytes, values_max: int)
     For large messages, before they are decoded: an element takes a few bytes on the wire and far more as an object.
     Raises TooManyValuesError, and WireError for malformed bytes.
     """
-    _walk(cls, version, _Counting(cls, version, data, 0, values_max))
+    _walk(cls, _Counting(cls, version, data, 0, values_max))
 
 
-def _walk(cls: type[Message], version: int, walk: _Walk) -> Layout:
+def _walk(cls: type[Message], walk: _Walk) -> Layout:
     spec = schema_of(cls)
-    try:
-        tree = walk.struct(spec.root, spec.flexible.covers(version))
-    except IndexError as error:
-        raise WireError("the bytes end too soon", offset=walk.at) from error
+    tree = walk.struct(spec.root, spec.flexible.covers(walk.version), "")
     return Layout(tree, walk.leaves, walk.defaults, walk.at)
 
 
-class _Walk:
-    """The state of one walk over a message."""
+class _Walk(Reader):
+    """A reader of the places of values."""
 
     def __init__(self, cls: type[Message], version: int, data: bytes, at: int) -> None:
+        super().__init__(data, version, at)
         self.module = sys.modules[cls.__module__]
-        self.version = version
-        self.data = data
-        self.at = at
         self.leaves: list[Leaf] = []
         self.defaults: list[tuple[Place, ...]] = []
 
-    def struct(self, spec: StructSpec, flexible: bool) -> Group:
-        group = Group({}, [])
-        for field in spec.untagged(self.version):
-            group.fields[field.json_name] = self.field(field, False)
-        if flexible:
-            self.tags(spec, group)
-        return group
-
-    def tags(self, spec: StructSpec, group: Group) -> None:
-        known = spec.tagged(self.version)
-        for _ in range(self.uvarint()):
-            tag, size = self.uvarint(), self.uvarint()
-            field = known.get(tag)
-            if field is None:
-                group.unknown.append((tag, self.leaf("bytes", size)))
-                continue
-            end = self.at + size
-            node = group.fields[field.json_name] = self.field(field, True)
-            if self.at != end:
-                raise WireError("the tagged field's size is not its value's", field=field.name, offset=end)
-            default = getattr(getattr(self.module, spec.name)(), field.attribute)
-            places = self.places_of_default(field, node, default)
-            if places is not None:
-                self.defaults.append(tuple(places))
-
-    def field(self, spec: FieldSpec, in_tag: bool) -> Node:
-        compact = in_tag or spec.flexible.covers(self.version)
-        if spec.is_array:
-            count = self.uvarint() - 1 if compact else self.integer(_INT)
-            return None if count < 0 else self.elements(spec, compact, count)
-        if spec.struct is not None and spec.nullable.covers(self.version):
-            self.at += 1
-            if self.data[self.at - 1] > 127:
-                return None
-        return self.element(spec, compact)
-
-    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Node:
-        return [self.element(spec, compact) for _ in range(count)]
-
-    def element(self, spec: FieldSpec, compact: bool) -> Node:
-        if spec.struct is not None:
-            return self.struct(spec.struct, spec.flexible.covers(self.version))
-        fixed = FIXED.get(spec.kind)
-        if fixed is not None:
-            return self.leaf(spec.kind, fixed.size)
-        length = self.uvarint() - 1 if compact else self.integer(_SHORT if spec.kind == "string" else _INT)
-        if spec.kind == "string" and length > STRING_BYTES_MAX:
-            raise WireError(f"a string of {length} bytes", field=spec.name, offset=self.at)
-        return None if length < 0 else self.leaf(spec.kind, length)
-
-    def leaf(self, kind: str, length: int) -> Leaf:
-        leaf = Leaf(kind, self.at, length)
-        self.at += length
-        if self.at > len(self.data):
-            raise WireError("the bytes end too soon", offset=leaf.offset)
+    def value(self, kind: str, start: int, path: str) -> Leaf | None:
+        leaf = Leaf(kind, start, self.at - start)
         self.leaves.append(leaf)
         return leaf
 
-    def uvarint(self) -> int:
-        value, self.at = uvarint(self.data, self.at)
-        return value
+    def struct(self, spec: StructSpec, flexible: bool, path: str) -> Group:
+        fields = super().struct(spec, flexible, path)
+        return Group(fields, fields.pop(UNKNOWN_TAGS, []))
 
-    def integer(self, kind: Struct) -> int:
-        end = self.at + kind.size
-        value = int.from_bytes(self.data[self.at : end], signed=True)
-        if end > len(self.data):
-            raise WireError("the bytes end too soon", offset=self.at)
-        self.at = end
-        return value
+    def tagged_field(self, struct: StructSpec, spec: FieldSpec, path: str) -> Node:
+        node: Node = super().tagged_field(struct, spec, path)
+        default = getattr(getattr(self.module, struct.name)(), spec.attribute)
+        places = self.places_of_default(spec, node, default)
+        if places is not None:
+            self.defaults.append(tuple(places))
+        return node
 
     def places_of_default(self, spec: FieldSpec, node: Node, default: object) -> list[Place] | None:
         """Return where the value's bytes decide whether it is `default`; None if its structure rules that out."""
@@ -204,22 +129,19 @@ class _Counting(_Walk):
         super().__init__(cls, version, data, at)
         self.values_left = values_max
 
-    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Node:
+    def elements(self, spec: FieldSpec, compact: bool, count: int, path: str) -> Node:
         fixed = FIXED.get(spec.kind)
         if fixed is not None:
             self.count(count)
-            self.at += count * fixed.size
+            self.skip(count * fixed.size, path)
         else:
             for _ in range(count):
                 self.count(1)
-                self.element(spec, compact)
+                self.element(spec, compact, False, path)
         return None
 
-    def leaf(self, kind: str, length: int) -> Leaf:
+    def value(self, kind: str, start: int, path: str) -> None:
         self.count(1)
-        leaf = Leaf(kind, self.at, length)
-        self.at += length
-        return leaf
 
     def count(self, values: int) -> None:
         self.values_left -= values

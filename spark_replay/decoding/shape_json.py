@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.spark_replay.accelerated import captures
 from mockraft.spark_replay.decoding.json_text import of_bytes, of_float, of_string, of_uuid
-from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf, Node
+from mockraft.spark_replay.decoding.layout import Group, Leaf, Node
 from mockraft.wire.json_form import UNKNOWN_TAGS
 from mockraft.wire.message import Message
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
+from mockraft.wire.schema_reading import FIXED
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import as_arrow
-from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf, Node
+from mockraft.spark_replay.decoding.layout import Group, Leaf, Node
 from mockraft.spark_replay.decoding.shape_json import INTEGERS, fixed_strings, uuid_texts
 from mockraft.wire import uuids
 from mockraft.wire.message import Message, Struct
 from mockraft.wire.redaction.masks import HIDDEN, MaskedBytes, MaskedText
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
+from mockraft.wire.schema_reading import FIXED
 
 Bytes = npt.NDArray[np.uint8]
 Read = Callable[[Bytes], pa.Array]

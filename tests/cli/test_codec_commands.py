@@ -1,6 +1,5 @@
 import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -283,15 +282,3 @@ def test_help_teaches_with_examples(command: str) -> None:
     shown = run(command, "--help").stdout
     assert shown.count(f"mockraft {command} ") >= 3
     assert "Exit codes" in shown
-
-
-def test_explain_without_construct_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [n for n in sys.modules if n.startswith(("mockraft.wire.explain", "mockraft.wire.schema_reading"))]:
-        monkeypatch.delitem(sys.modules, name)
-    import mockraft.wire
-
-    monkeypatch.delattr(mockraft.wire, "explain", raising=False)
-    monkeypatch.setitem(sys.modules, "construct", None)
-    result = run("explain", "-q", "63", "-v", "0", HEARTBEAT)
-    assert result.exit_code == 7
-    assert "pip install 'mockraft[explain]'" in result.stderr

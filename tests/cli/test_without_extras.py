@@ -14,7 +14,7 @@ from ..topics import ask
 from .cli import DEADLINE_S, started
 
 CAPTURE = str(Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap")
-MISSING = ["numpy", "pyarrow", "construct", "pandas", "fastapi", "uvicorn", "yaml", "jinja2", "matplotlib"]
+MISSING = ["numpy", "pyarrow", "pandas", "fastapi", "uvicorn", "yaml", "jinja2", "matplotlib"]
 MISSING += ["pyspark", "mcp"]
 LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraft.cli import main; main()"
 
@@ -28,7 +28,6 @@ LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraf
         ("serve --port 0 --admin-port 0", "admin"),
         ("serve --port 0 --stubs stubs.yaml", "admin"),
         ("stubs load stubs.yaml", "admin"),
-        ("explain --record NoOp --version 0 00", "explain"),
         ("mcp", "mcp"),
         ("fleet --bootstrap-controller 127.0.0.1:1 --plot run.svg", None),
         (f"spark decode --captures {CAPTURE} --out tables", "spark"),

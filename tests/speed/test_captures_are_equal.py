@@ -16,8 +16,9 @@ from mockraft.spark_replay import walks
 from mockraft.spark_replay.accelerated import captures
 from mockraft.spark_replay.arrow_columns import gather, pure_gather
 from mockraft.spark_replay.decoding.judging import put_together
-from mockraft.spark_replay.decoding.layout import FIXED, Leaf
+from mockraft.spark_replay.decoding.layout import Leaf
 from mockraft.spark_replay.decoding.shape_json import RENDERED, pure_render
+from mockraft.wire.schema_reading import FIXED
 
 from ..budgets import budget
 

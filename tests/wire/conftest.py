@@ -153,7 +153,7 @@ def without_records(value: Any) -> Any:
 
 
 def message_tree(message: Any, version: int) -> Tree:
-    """Convert a generated object to a tree of the construct codec: tagged fields only if they were written."""
+    """Convert a generated object to a tree of `schema_reading`: tagged fields only if they were written."""
     spec = schema(type(message).__name__)
 
     def struct_tree(struct: StructSpec, value: Any) -> Tree:

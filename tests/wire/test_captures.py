@@ -27,7 +27,7 @@ def exchanges(request: pytest.FixtureRequest) -> list[Captured]:
 
 
 def rewritten(cls: Any, frame: bytes, header_class: Any, header_version: int, version: int) -> tuple[Any, bytes]:
-    """Return a frame's body and the frame written again; the construct codec must agree on both."""
+    """Return a frame's body and the frame written again; the codec of the schemas must agree on both."""
     header, offset = header_class.read_from(frame, header_version, 0)
     body, end = cls.read_from(frame, version, offset)
     assert end == len(frame)

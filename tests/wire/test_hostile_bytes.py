@@ -84,7 +84,7 @@ def is_accepted(read: Callable[[], Any]) -> bool:
     return True
 
 
-def test_the_construct_reading_accepts_and_refuses_the_same_bodies(sample_bytes: Any) -> None:
+def test_the_reading_by_schemas_accepts_and_refuses_the_same_bodies(sample_bytes: Any) -> None:
     rng = Random(21)
     for (name, version), data in sample_bytes.items():
         for _ in range(20):

@@ -73,7 +73,7 @@ def test_json_given_to_kafka_gives_the_same_bytes_here(kafka_bodies: Any) -> Non
         assert message.write(body.version) == body.answer.data, (body.name, body.version)
 
 
-def test_construct_reads_the_same_and_writes_the_same(kafka_bodies: Any) -> None:
+def test_reading_by_schemas_reads_the_same_and_writes_the_same(kafka_bodies: Any) -> None:
     for body in kafka_bodies:
         tree = schema_reading.read(body.name, body.version, body.answer.data)
         message = generated_class(body.name).read(body.answer.data, body.version)

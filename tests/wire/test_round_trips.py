@@ -1,4 +1,4 @@
-"""Round trips of random messages, found and shrunk by Hypothesis: bytes, JSON and the construct reading agree."""
+"""Round trips of random messages, found and shrunk by Hypothesis: bytes, JSON and the reading by schemas agree."""
 
 import copy
 import json
@@ -23,7 +23,7 @@ RELAXED = settings(
 
 @RELAXED
 @given(data=st.data())
-def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any) -> None:
+def test_a_message_survives_bytes_json_and_the_schemas_reading(data: Any, pairs: Any) -> None:
     name, version = data.draw(st.sampled_from(pairs), "message")
     rng = data.draw(st.randoms(use_true_random=False), "body")
     cls = generated_class(name)

@@ -46,10 +46,6 @@ print(open("report.html").read())
 from mockraft.testcontainers import MockraftContainer
 print(MockraftContainer)
 """,
-    "explain": """
-from mockraft.wire.explain import explain_body
-print(explain_body("BrokerHeartbeatRequest", 0, bytes(22)))
-""",
     "kio": """
 from mockraft.wire.kio_entities import to_kio
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
