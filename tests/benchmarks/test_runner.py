@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..budgets import soak
+
 if TYPE_CHECKING:
     from result import Gate, Result
     from running.runner import Runner
@@ -160,6 +162,7 @@ def test_page_begins_with_commit_machine_and_missed_bounds() -> None:
     assert "| one | 3 | 10 | 10, 10, 10 |" in page
 
 
+@soak
 @pytest.mark.parametrize(
     "name", ["cluster", "codec", "controller", "double", "failover", "fleet", "plugin", "soak", "startup"]
 )

@@ -9,6 +9,8 @@ import psutil
 import pytest
 from mockraft.kafka.child_process import wait_until
 
+from ..budgets import soak
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ENDS_WITHIN_S = 60
 QUORUM = """
@@ -43,6 +45,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+@soak
 @pytest.mark.parametrize("program", [QUORUM, WATCHED], ids=["quorum", "watched command"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_what_a_benchmark_started(tmp_path: Path, program: str, number: signal.Signals) -> None:

@@ -16,7 +16,7 @@ from mockraft.wire.client import DisconnectedError
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 from ..topics import ask
-from .cli import DEADLINE_S, completed, one_line, started
+from .cli import DEADLINE_S, completed, invoke, one_line, started
 
 
 @contextmanager
@@ -86,9 +86,9 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
         (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "x", "--filter", "Fech"], 2, "no API 'Fech'"),
     ],
 )
-def test_invalid_options_are_reported(tmp_path: Path, options: list[str], code: int, complaint: str) -> None:
-    ended = completed("capture", *options, cwd=tmp_path)
-    assert ended.returncode == code
+def test_invalid_options_are_reported(options: list[str], code: int, complaint: str) -> None:
+    ended = invoke("capture", *options)
+    assert ended.exit_code == code
     assert complaint in one_line(ended.stderr)
 
 

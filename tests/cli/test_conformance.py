@@ -14,7 +14,7 @@ from mockraft.conformance.requests import request
 from mockraft.conformance.target import look_up
 
 from .cli import completed as mockraft
-from .cli import one_line
+from .cli import invoke, one_line
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +99,8 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     ],
 )
 def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, expected: str) -> None:
-    done = mockraft("conformance", *options)
-    assert done.returncode == code
+    done = invoke("conformance", *options)
+    assert done.exit_code == code
     assert expected in one_line(done.stderr)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller, SyncController
 
-from .cli import DEADLINE_S, completed, one_line
+from .cli import DEADLINE_S, completed, invoke, one_line
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,6 @@ def test_ctrl_c_has_all_of_them_leave(controller: SyncController) -> None:
     ],
 )
 def test_invalid_options_are_reported(arguments: list[str], code: int, said: str) -> None:
-    done = completed("fleet", *arguments)
-    assert (done.returncode, done.stdout) == (code, "")
+    done = invoke("fleet", *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
     assert said in one_line(done.stderr)

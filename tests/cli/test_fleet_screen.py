@@ -22,6 +22,7 @@ from mockraft.cli.fleet.screen import FleetScreen
 from rich.console import Console
 from typer import BadParameter
 
+from ..budgets import sample
 from .cli import in_a_terminal
 
 DEADLINE_S = 60
@@ -74,7 +75,7 @@ def test_problems_are_shown() -> None:
     assert "died: 1 brokers; 4: it is over" in screen
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+@pytest.mark.parametrize("suffix", sample([".svg", ".png", ".pdf"], 1))
 def test_a_run_becomes_a_picture(tmp_path: Path, suffix: str) -> None:
     course = Course()
     for second in range(1, 30):

@@ -8,6 +8,7 @@ import pytest
 from mockraft import Controller
 from typer.testing import Result
 
+from ..budgets import soak
 from .cli import invoke
 
 SESSION_TIMEOUT_MS = 3_600_000
@@ -28,6 +29,7 @@ def run(*arguments: str) -> Result:
     return invoke("conformance", "fuzz", *arguments)
 
 
+@soak
 def test_difference_is_reported_with_its_reproduction_command(unlike: list[str], tmp_path: Path) -> None:
     addresses = ["--bootstrap", unlike[0], "--against", unlike[1]]
     saved = tmp_path / "found.jsonl"

@@ -18,7 +18,7 @@ from mockraft.cli.run.screen import Screen, age_text, clock_text
 from mockraft.kafka.child_process import free_port
 from rich.console import Console
 
-from .cli import in_a_terminal
+from .cli import in_a_terminal, invoke, one_line
 
 DEADLINE_S = 60
 Launch = Callable[..., subprocess.Popen[str]]
@@ -143,11 +143,10 @@ def test_broker_without_a_controller_reports_the_problem(launch: Launch) -> None
 
 
 @pytest.mark.parametrize("text", ["localhost", ":9093", "h:0", "h:70000", "h:x"])
-def test_a_bad_address_is_a_usage_error(launch: Launch, text: str) -> None:
-    broker = launch("broker", "--id", "1", "--bootstrap-controller", text)
-    out, _ = broker.communicate(timeout=DEADLINE_S)
-    assert broker.returncode == 2
-    assert "is not host:port" in out
+def test_a_bad_address_is_a_usage_error(text: str) -> None:
+    ended = invoke("broker", "--id", "1", "--bootstrap-controller", text)
+    assert ended.exit_code == 2
+    assert "is not host:port" in one_line(ended.stderr)
 
 
 def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:

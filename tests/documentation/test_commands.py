@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,23 @@ def _texts(page: Path) -> Iterator[str]:
         yield " ".join(span.split())
 
 
+@cache
 def _options(command: Any) -> set[str]:
     return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
 
 
+@cache
 def _below(command: Any) -> dict[str, Any]:
     """Return the subcommands of a group by name; a command has none."""
     if not hasattr(command, "list_commands"):
         return {}
     context = Context(command)
     return {name: command.get_command(context, name) for name in command.list_commands(context)}
+
+
+@cache
+def _root() -> Any:
+    return get_command(application())
 
 
 def _walk(command: Any) -> Iterator[Any]:
@@ -64,7 +72,7 @@ def _walk(command: Any) -> Iterator[Any]:
 
 def _mistakes(root: Any, words: list[str]) -> Iterator[str]:
     """Yield subcommands and options that a command of `mockraft` does not have."""
-    command, known, name = root, _options(root), "mockraft"
+    command, known, name = root, {*_options(root)}, "mockraft"
     while words and words[0] in (commands := _below(command)):
         command, name = commands[words[0]], f"{name} {words[0]}"
         known |= _options(command)
@@ -94,7 +102,7 @@ def _is_of_the_plugin(option: str, config: pytest.Config) -> bool:
 
 @pytest.mark.parametrize("page", NAMED, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_commands_and_options_exist(page: Path, pytestconfig: pytest.Config) -> None:
-    root = get_command(application())
+    root = _root()
     known = {option for command in _walk(root) for option in _options(command)} | OF_OTHER_PROGRAMS
     wrong: list[str] = []
     for text in _texts(page):

@@ -69,9 +69,7 @@ LARGEST_MEMORY_MIB_MAX = 2_048
 FRAME_BYTES = 8 << 20
 ATTACKS = budget(
     (
-        "ApiVersions v5 unknown tagged fields",
         "CreateTopics v7 topics, distinct names",
-        "IncrementalAlterConfigs v1 resources, distinct names",
         "AssignReplicasToDirs v0 directories.topics",
     ),
     tuple(each.name for each in FILLINGS),

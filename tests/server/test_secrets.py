@@ -31,6 +31,8 @@ from mockraft.wire.sasl import SaslLogin
 from tests.cli.cli import completed
 from tests.fetches import fetch_request, snapshot_request
 
+from ..budgets import soak
+
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 
 # Never kept, so not even --show-secrets shows them.
@@ -249,6 +251,7 @@ def test_no_output_has_a_secret(tmp_path: Path) -> None:
     assert {name: leaks(output, secrets) for name, output in outputs.items() if leaks(output, secrets)} == {}
 
 
+@soak
 def test_every_kind_of_secret_is_shown_on_request(tmp_path: Path) -> None:
     with secured(tmp_path, "--show-secrets") as (controller, api):
         hmac = asyncio.run(use_everything(controller, api))

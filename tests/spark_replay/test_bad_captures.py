@@ -39,6 +39,7 @@ from mockraft.wire.connection import write_request
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 from ..bombs import CODECS, bomb
+from ..budgets import soak
 from .capture_bytes import Packet, pcap, pcapng
 from .formats.segment_rows import written
 from .frame_rows import frames_of, said_in, table_of
@@ -336,6 +337,7 @@ def bytes_per_connection(path: Path) -> float:
     return (many - few) / 8_000
 
 
+@soak
 def test_one_packet_connections_need_little_memory(tmp_path: Path) -> None:
     # A kept connection takes at least 1,500 bytes, each time. A table of the process may grow in one of the two.
     assert min(bytes_per_connection(tmp_path / "x.pcap") for _ in range(2)) < 700

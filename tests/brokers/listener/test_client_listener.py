@@ -24,6 +24,7 @@ from mockraft.wire import client
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.metadata_request import MetadataRequest
 
+from ...budgets import budget
 from ...waiting import until
 from ..conftest import running, started
 
@@ -199,14 +200,14 @@ def damaged(draw: Any) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))])
 
 
-@settings(max_examples=1500)
+@settings(max_examples=budget(200, 1500))
 @given(st.one_of(frames, headed, damaged().map(lambda data: data[4:])))
 def test_a_frame_is_read_or_refused(frame: bytes) -> None:
     with suppress(ConnectionClosedError):
         assert requests.read(frame, APIS).api.api_key in APIS
 
 
-@settings(max_examples=25)
+@settings(max_examples=budget(8, 25))
 @given(st.lists(st.one_of(frames, damaged(), headed.map(lambda data: len(data).to_bytes(4) + data)), max_size=8))
 def test_a_listener_outlives_any_bytes(chunks: list[bytes]) -> None:
     async def work() -> int:

@@ -12,6 +12,7 @@ from mockraft.cli.admin.api import Api
 from mockraft.cli.mcp.controllers import Controllers
 from mockraft.cli.mcp.written_test import test_source as written
 
+from ...budgets import soak
 from ..cli import invoke, one_line
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
@@ -86,6 +87,7 @@ async def test_controller_of_others_is_read_only_unless_allowed() -> None:
             assert [each.kind.name for each in controller.faults.active] == ["latency"]
 
 
+@soak
 async def test_twin_of_a_real_controller_is_read_only_unless_allowed() -> None:
     twin = {"twin_of": str(CAPTURE), "twin_at": "100"}
     async with assistant() as client:

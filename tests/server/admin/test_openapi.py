@@ -27,6 +27,8 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
+from ...budgets import budget
+
 
 def documented_status(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
     """Check that the status is the operation's own, or one of the refusals that its `default` lists."""
@@ -58,7 +60,7 @@ def test_an_operation_answers_as_it_is_described(url: str, label: str, mode: Gen
     asked = 0
     checks = CHECKS if LENIENT.search(label) else [*CHECKS, negative_data_rejection]
 
-    @settings(max_examples=3, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=budget(1, 3), derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=OPERATIONS[label].as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         nonlocal asked

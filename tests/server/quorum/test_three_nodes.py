@@ -215,7 +215,7 @@ def test_a_node_that_was_away_fetches_a_snapshot(new_world: Callable[..., Any]) 
     assert world.controller(3002).image.topics == world.controller(3000).image.topics
 
 
-SEEDS = range(budget(20, 60))
+SEEDS = range(budget(8, 60))
 STEPS = 60
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ...budgets import budget
+from ...budgets import budget, soak
 from .scripts import ACTIONS, draw
 from .shrinking import as_test, shrink, violation
 from .world import World
 
 pytestmark = pytest.mark.one_python
 
-SEEDS = int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", budget(36, 10_000)))
-PARTS = budget(4, 200)
+SEEDS = int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", budget(8, 10_000)))
+PARTS = budget(2, 200)
 """Number of tests that share the seeds: each worker takes some."""
 ON_DISK_EVERY = 2
 """Every second seed has data directories, where a power cut takes what was not synced."""
@@ -53,6 +53,7 @@ def test_a_world_repeats_itself() -> None:
     assert logs[0] != logs[2]
 
 
+@soak
 def test_worlds_are_eventful() -> None:
     """The invariants are worth something only if leaders change, writes are confirmed and brokers are fenced."""
     assert {event.action for seed in range(100) for event in draw(seed)[1]} == {*ACTIONS}

@@ -30,6 +30,7 @@ from mockraft.server.raft.states import Role, Votes
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import record_batch
 
+from ...budgets import sample, soak
 from .invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE
 from .scripts import Event, Setup, draw
 from .shrinking import as_test, shrink, violation
@@ -244,7 +245,7 @@ DEFECTS_ON_DISK: list[tuple[Any, str, Any, str, int]] = [
 """The same, with a data directory: a power cut shows them."""
 
 
-@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), DEFECTS)
+@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS, 5))
 def test_a_defect_violates_its_invariant(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, broken: Any, invariant: str, seed: int
 ) -> None:
@@ -253,7 +254,7 @@ def test_a_defect_violates_its_invariant(
     assert any(each is not None and each.invariant == invariant for each in found)
 
 
-@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), DEFECTS_ON_DISK)
+@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS_ON_DISK, 2))
 def test_a_defect_of_the_disk_violates_its_invariant(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owner: Any, name: str, broken: Any, invariant: str, seed: int
 ) -> None:
@@ -268,6 +269,7 @@ def test_every_invariant_has_a_defect() -> None:
     assert verified <= {invariant for *_, invariant, _ in DEFECTS}
 
 
+@soak
 def test_a_failing_seed_shrinks_to_a_short_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Sessions, "touch", _forgets_contact)
     worlds = (draw(seed) for seed in (4, *range(SEEDS)))

@@ -2,6 +2,7 @@
 
 import base64
 import gc
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,7 @@ from mockraft.wire.messages import fetch_snapshot_response as snapshots
 from mockraft.wire.messages import produce_request as produce
 
 from ...bombs import CODECS, EMPTY_RECORD, bomb, compressed_batch
+from ...budgets import sample
 from .conftest import Row, frame_table, request_frame, response_frame
 
 METADATA = bytes(15) + b"\1"
@@ -213,9 +215,10 @@ SNAPSHOT = b"".join(batch(fence(number), fence(number + 1), base_offset=number) 
 ORDERS = {"forwards": lambda cuts: cuts, "backwards": lambda cuts: cuts[::-1]}
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("piece", [7, 100, len(SNAPSHOT)])
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("order", "piece", "at_once"),
+    sample([*itertools.product(ORDERS, [100, 7, len(SNAPSHOT)], [True, False])], 4),
+)
 def test_snapshot_is_read_from_pieces_cut_anywhere(order: str, piece: int, at_once: bool) -> None:
     cuts = [(at, SNAPSHOT[at : at + piece]) for at in range(0, len(SNAPSHOT), piece)]
     rows = [snapshot_piece(at, data) for at, data in ORDERS[order](cuts)]

@@ -27,6 +27,7 @@ from mockraft.wire.json_form import from_json
 from mockraft.wire.overlay import using
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
+from ...budgets import sample
 from ...wire.conftest import random_body
 from .conftest import Row, frame_table, request_frame, response_frame
 
@@ -117,7 +118,7 @@ def test_values_of_real_captures_are_those_of_their_json(captured: dict[str, lis
     assert rows + decode_typed(whole, "ApiVersions").num_rows == whole.num_rows == 2657
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", sample(range(6), 1))
 def test_values_of_every_message_in_every_version_are_those_of_their_json(part: int, table: ShapeTable) -> None:
     rng = Random(part)
     every, rows = every_release(), 0

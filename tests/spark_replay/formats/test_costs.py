@@ -10,6 +10,7 @@ from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import read_interface
 
+from ...budgets import soak
 from ..capture_bytes import block, interface, section
 from .segment_rows import written
 
@@ -36,6 +37,7 @@ def damaged_blocks(size: int) -> bytes:
     return section() + interface() + (packet(0) * 200 + broken) * (size // 100)
 
 
+@soak
 @pytest.mark.parametrize("make", [an_interface_for_each_packet, a_link_type_for_each_packet, damaged_blocks])
 def test_time_to_read_a_file_grows_with_its_size(tmp_path: Path, make: Callable[[int], bytes]) -> None:
     def read(size: int) -> float:

@@ -19,6 +19,7 @@ from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records, read_voters
 from mockraft.wire import record_batch, uuids
 
+from ....budgets import sample, soak
 from ....simulation.cluster.storage import PageCache
 from .conftest import topic, topics
 
@@ -165,7 +166,7 @@ def goes_on(disk: Disk) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("end_offset", [100, 8, 7, 6, 4, 2])
+@pytest.mark.parametrize("end_offset", sample([100, 8, 7, 6, 4, 2], 2))
 def test_an_installed_snapshot_replaces_the_log_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_offset: int
 ) -> None:
@@ -174,8 +175,7 @@ def test_an_installed_snapshot_replaces_the_log_or_not(
     assert {*map(tuple, found)} == {tuple(TOPICS), tuple(NEW[:2]), tuple(NEW)}
 
 
-@pytest.mark.parametrize("end_offset", [100, 4])
-@pytest.mark.parametrize("changes", [3, 7])
+@pytest.mark.parametrize(("end_offset", "changes"), sample([(100, 3), (100, 7), (4, 3), (4, 7)], 1))
 def test_an_interrupted_installation_is_completed_at_the_next_start_or_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_offset: int, changes: int
 ) -> None:
@@ -198,6 +198,7 @@ def test_a_truncated_log_is_a_shorter_one(tmp_path: Path, monkeypatch: pytest.Mo
         assert found == TOPICS[: max(len(found), end_offset)]
 
 
+@soak
 def test_retention_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write_with_snapshot(disk: Disk) -> None:
         write(disk)
