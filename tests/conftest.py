@@ -25,10 +25,9 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
-from .budgets import SOAKS
 from .documentation.blocks import write_blocks
-from .needed_tools import needs_tools_nobody_asked_for
 from .scheduling import scheduler
+from .selection import is_left_out
 from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
@@ -54,11 +53,7 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave what only `make soak` runs to it, and tests whose tools nobody asked for to those who do."""
-    left = [
-        item
-        for item in items
-        if (not SOAKS and item.get_closest_marker("soak")) or needs_tools_nobody_asked_for(config, item)
-    ]
+    left = [item for item in items if is_left_out(config, item)]
     kept = set(items).difference(left)
     items[:] = [item for item in items if item in kept]
     config.hook.pytest_deselected(items=left)

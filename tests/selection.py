@@ -1,0 +1,73 @@
+"""The tests that a run has: what `make test` leaves to `make soak`, and what needs more than Python."""
+
+from pathlib import Path
+
+import pytest
+
+from .budgets import SOAKS
+
+TOOLS = ("accelerated", "artefacts", "browser", "containers", "languages", "programs", "real_kafka", "spark")
+"""Marks of tests that need something which `.venv` does not have."""
+
+TESTS = Path(__file__).parent
+FOLDERS = tuple(
+    TESTS / name
+    for name in (
+        *("admin_page", "containers", "incidents", "languages", "real_kafka", "spark", "speed"),
+        "tools/artefacts",
+    )
+)
+"""Folders whose tests all need tools: who names one of them, or a folder below it, has them."""
+
+HEAVY = ("real_kafka", "spark")
+"""Marks of tests that start JVMs: one of each kind is in every run, and the rest in `make soak`."""
+
+IN_EVERY_RUN = (
+    "tests/documentation/pages/docs/tutorials/pytest/",
+    "tests/documentation/test_console.py::test_commands_print_what_the_page_shows[docs/how-to/controllers/data-dir-",
+    "tests/incidents/test_kafka_14292.py",
+    "tests/real_kafka/parity/test_listener_parity.py",
+    "tests/real_kafka/parity/test_topics_parity.py::test_responses_and_records_equal_kafkas[4.4.0",
+    "tests/real_kafka/presets/test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
+    "tests/real_kafka/quorum/test_mixed_quorum.py::test_kafkas_controller_and_ours_follow_each_other",
+    "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_metadata[mockraft",
+    "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_describe_configs[mockraft",
+    "tests/real_kafka/test_cluster_tests.py::test_one_method_runs_on_mockraft",
+    "tests/real_kafka/test_conformance.py::test_baseline_equals_a_run[4.4.0]",
+    "tests/real_kafka/test_kafkas_own_tests.py::test_every_class_has_results",
+    "tests/real_kafka/test_kafkas_own_tests.py::test_no_kept_result_is_a_failure_of_mockraft",
+    "tests/real_kafka/test_releases.py::test_brokers_run_on_controllers_of_their_release_and_newer_ones[3.7.2-4.4.0]",
+    "tests/real_kafka/test_releases.py::test_evidence_has_every_pair",
+    "tests/real_kafka/tools/test_tools.py",
+    "tests/real_kafka/twins/test_twin.py::test_a_twin_of_a_real_controller[4.4.0]",
+    "tests/spark/test_replay_on_spark.py",
+    "tests/spark/test_sources.py",
+    "tests/wire/test_oracle_java.py::test_json_is_kafkas_json",
+    "tests/wire/test_oracle_java.py::test_reads_kafkas_bytes_and_writes_them_again",
+    "tests/wire/test_oracle_java.py::test_refuses_bytes_that_kafka_refuses",
+    "tests/wire/test_oracle_java.py::test_messages_of_every_release_are_those_of_its_own_classes[4.4.0]",
+)
+"""Beginnings of ids of heavy tests that `make test` runs."""
+
+
+def is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
+    """Return True if the test is `make soak`'s, or needs a tool for which neither `-m` nor a path asks."""
+    is_asked_for = any(asks_for(path, item.path) for path in named(config))
+    if not SOAKS:
+        if item.get_closest_marker("soak"):
+            return True
+        is_heavy = any(map(item.get_closest_marker, HEAVY))
+        if is_heavy and not is_asked_for and not item.nodeid.startswith(IN_EVERY_RUN):
+            return True
+    needs_tools = any(map(item.get_closest_marker, TOOLS))
+    return needs_tools and not config.option.markexpr and not is_asked_for
+
+
+def named(config: pytest.Config) -> list[Path]:
+    """Return the paths of the command line."""
+    return [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
+
+
+def asks_for(path: Path, test: Path) -> bool:
+    """Return True if a path of the command line asks for the tools of a test's file: a file does, and some folders."""
+    return test.is_relative_to(path) and (path == test or any(map(path.is_relative_to, FOLDERS)))
