@@ -16,27 +16,22 @@ PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(fo
 PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell command -v python3.14)
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
-# Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,docs,real-kafka,py311,integrations,speed,dist,types,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
+# Longest first: two environments run at a time.
+ENVIRONMENTS ?= tests,checks,speed,dist,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
 ARGS ?=
 
 # Tests that read the sources and run nothing else.
 TIDY := tests/test_tidy.py tests/test_wording.py tests/test_import_circles.py
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
-PACKAGES_units := curl jq openssl tshark
-PACKAGES_py311 := cc:gcc $(PACKAGES_units)
-PACKAGES_py312 := cc:gcc $(PACKAGES_units)
-PACKAGES_py313 := cc:gcc $(PACKAGES_units)
-PACKAGES_py314 := cc:gcc $(PACKAGES_units)
-PACKAGES_speed := cc:gcc java:openjdk-17-jdk-headless mvn:maven $(PACKAGES_units)
+PACKAGES_java := java:openjdk-17-jdk-headless mvn:maven
+PACKAGES_tests := $(PACKAGES_java) cc:gcc curl jq openssl tshark chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
+PACKAGES_speed := cc:gcc
 PACKAGES_dist := cc:gcc
-PACKAGES_spark40 := java:openjdk-17-jdk-headless mvn:maven
-PACKAGES_spark41 := $(PACKAGES_spark40)
-PACKAGES_spark42 := $(PACKAGES_spark40)
-PACKAGES_spark43 := $(PACKAGES_spark40)
-PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
-PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go node:nodejs npm dockerd:docker.io docker-compose debootstrap
+PACKAGES_spark40 := $(PACKAGES_java)
+PACKAGES_spark41 := $(PACKAGES_java)
+PACKAGES_spark42 := $(PACKAGES_java)
+PACKAGES_spark43 := $(PACKAGES_java)
 comma := ,
 PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PACKAGES_$(environment))))
 # The editable install links files one by one: it is made anew when a file comes or goes, and so is mypy's cache, which
@@ -71,42 +66,47 @@ run: .venv/ready  ## the controller with three simulated brokers, live in the te
 run-kafka: .venv/ready java  ## the controller with a real Kafka broker; the cluster is yours to use
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
-test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka (two environments at a time)
+test: .venv/ready  ## tests of every kind, and the checks, in ten minutes (two environments at a time)
 	@.ci/packages $(PACKAGES) || test -z "$(CI)"
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, each PySpark, artefacts built twice (three hours)
-	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311,integrations,speed,dist,spark40,spark41,spark42,spark43
+	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=tests,speed,dist,py312-soak,py313-soak,spark40,spark41,spark42,spark43
 
 check: .venv/ready  ## lint, format, types, import directions, generated code, rules of the project: before each commit
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(CHECKS)
+	@$(MAKE) --no-print-directory checks TOOLS=.venv/bin
 
+# All of them run, whichever fail.
 CHECKS := check-types check-tidy check-lint check-format check-imports check-generated
-.PHONY: $(CHECKS) format
+TOOLS ?= .venv/bin
+.PHONY: $(CHECKS) checks format
+
+checks:
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(CHECKS) TOOLS=$(TOOLS)
 
 check-types:
-	@.venv/bin/python tests/documentation/blocks.py
-	@.venv/bin/mypy
+	@$(TOOLS)/python tests/documentation/blocks.py
+	@$(TOOLS)/mypy
 
 check-tidy:
-	@.venv/bin/python -m pytest -q -p no:schemathesis $(TIDY)
+	@$(TOOLS)/python -m pytest -q -p no:schemathesis $(TIDY)
 
 check-lint:
-	@.venv/bin/ruff check .
+	@$(TOOLS)/ruff check .
 
 check-format:
-	@.venv/bin/ruff format --check .
+	@$(TOOLS)/ruff format --check .
 
 check-imports:
-	@.venv/bin/lint-imports
+	@$(TOOLS)/lint-imports
 
 check-generated:
-	@.venv/bin/python -m mockraft.codegen --check
+	@$(TOOLS)/python -m mockraft.codegen --check
 
 format: .venv/ready  ## format the code and sort its imports
 	@.venv/bin/ruff check --quiet --select I --fix . && .venv/bin/ruff format .
 
-test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
+test-one: .venv/ready  ## some tests in .venv, without those that need more than Python (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)
 
 speed: .venv/ready  ## mockraft-speed, the codec in C, built into .venv (a C compiler is needed)

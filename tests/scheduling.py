@@ -25,17 +25,17 @@ GROUPS = {
 """Tests below a path share an image, a session, a build or a browser. The first path that fits counts."""
 
 FIRST = (
-    "containers",
     "spark",
+    "containers",
     "browser",
+    "tests/wire/test_oracle_java.py",
+    "java",
+    "go",
+    "tests/real_kafka/tools/test_tools.py",
     "tests/real_kafka/test_conformance.py",
-    "tests/real_kafka/test_failures.py",
-    "tests/real_kafka/simulated_brokers/test_simulated_replicas.py",
-    "tests/real_kafka/presets/test_presets.py",
-    "tests/real_kafka/disks/test_log_dirs_parity.py",
-    "tests/real_kafka/presets/test_presets_shutdown.py",
-    "tests/real_kafka/disks/test_log_recovery.py",
-    "tests/real_kafka/disks/test_moves_taken_over.py",
+    "tests/real_kafka/test_releases.py",
+    "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py",
+    "tests/real_kafka/quorum/test_mixed_quorum.py",
 )
 """Groups that take longest: a worker that gets one of them last keeps the others waiting."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import mockraft
 import pytest
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 ROOT = Path(mockraft.__file__).parent
 MODULES_MAX = 5

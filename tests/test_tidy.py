@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mockraft.releases import NEWEST
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 ROOT = Path(__file__).parents[1]
 FUNCTION_LINES_MAX = 70

@@ -9,7 +9,7 @@ import pytest
 
 from .test_tidy import BY_HAND, ROOT, nodes
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 QUESTION = re.compile(r"(What|Who|Whom|Whose|Where|How|Whether|Which)\b")
 BANNED = re.compile(r"in a breath|stands above|epitaph|farewell|corridor|double door|turn of phrase", re.IGNORECASE)

@@ -16,6 +16,8 @@ from tools.artefacts.version import version
 from ...budgets import soak
 from .conftest import ROOT, run
 
+pytestmark = pytest.mark.artefacts
+
 CONTROLLER = """
 from mockraft import BrokerState, Controller
 

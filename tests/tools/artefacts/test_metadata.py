@@ -19,6 +19,8 @@ from ...budgets import soak
 from .conftest import ROOT, build_here
 from .test_installed import PROGRAMS
 
+pytestmark = pytest.mark.artefacts
+
 ADDRESS = "https://github.com/mockraft/mockraft"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 

@@ -16,6 +16,8 @@ from tools.artefacts.packages import pythons_at_hand
 from ...budgets import soak
 from .conftest import ROOT, build_elsewhere, build_here
 
+pytestmark = pytest.mark.artefacts
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
