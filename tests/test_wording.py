@@ -1,8 +1,7 @@
-"""Rules for plain English in docstrings and for the size of folders."""
+"""Rules for plain English in docstrings."""
 
 import ast
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,6 @@ pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 QUESTION = re.compile(r"(What|Who|Whom|Whose|Where|How|Whether|Which)\b")
 BANNED = re.compile(r"in a breath|stands above|epitaph|farewell|corridor|double door|turn of phrase", re.IGNORECASE)
 
-MODULES_MAX = 25
-CATALOGUES = {"brokers/apis", "server/apis", "conformance/cases", "tests/incidents", "tests/server/apis"}
-"""One file for each API, case or example."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -33,9 +29,3 @@ def test_docstrings_begin_with_no_question_word() -> None:
 def test_no_file_uses_private_words() -> None:
     texts = {path: path.read_text() for path in BY_HAND if path != Path(__file__)}
     assert [str(path.relative_to(ROOT)) for path, text in texts.items() if BANNED.search(text)] == []
-
-
-def test_folders_stay_small() -> None:
-    modules = (path for path in BY_HAND if path.name != "__init__.py")
-    count = Counter(str(Path(path.relative_to(ROOT)).parent) for path in modules)
-    assert {folder for folder, number in count.items() if number > MODULES_MAX} <= CATALOGUES
