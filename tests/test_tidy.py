@@ -1,6 +1,7 @@
 """Rules for the sources that no linter has."""
 
 import ast
+import gc
 import json
 import re
 import subprocess
@@ -62,7 +63,12 @@ def names(paths: list[Path]) -> list[str]:
 
 @cache
 def nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text())))
+    gc.disable()  # it would go through the nodes of all files again and again
+    try:
+        return list(ast.walk(ast.parse(path.read_text())))
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
