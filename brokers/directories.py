@@ -23,6 +23,7 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
 from mockraft.brokers.partitions.restarts import restartable
 from mockraft.kafka_api.directory_ids import LOST, UNASSIGNED
+from mockraft.releases import Behaviour
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from mockraft.brokers.metadata.metadata_view import Replica
 
 SHUTDOWN_TIMEOUT_MS = 300_000
-DIRECTORIES_FROM = 17
 
 _log = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ class Directories(Component):
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
     ) -> None:
         """Report to the controller that a replica is in this directory; `on_accepted` is called on confirmation."""
-        if self._core.view.metadata_version >= DIRECTORIES_FROM:
+        if self._core.view.has(Behaviour.DIRECTORY_ASSIGNMENT):
             self._reports.assign(key, directory_id, reason, on_accepted)
 
     def fail(self, directory_id: bytes, reason: str) -> None:

@@ -10,8 +10,8 @@ from mockraft.brokers.config import registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.lifecycle import LifecycleRequest
-from mockraft.brokers.log_dirs.cordoning import CORDONING_FROM
 from mockraft.kafka_api.directory_ids import in_java_order
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -69,7 +69,7 @@ class Heartbeats:
 
     def _heartbeat(self, _: Versions) -> BrokerHeartbeatRequest:
         core, life = self._core, self._core.life
-        reports_cordoned = life.caught_up and core.view.metadata_version >= CORDONING_FROM
+        reports_cordoned = life.caught_up and core.view.has(Behaviour.CORDONED_LOG_DIRS)
         return BrokerHeartbeatRequest(
             broker_id=core.config.broker_id,
             broker_epoch=life.broker_epoch,

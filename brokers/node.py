@@ -14,7 +14,7 @@ from mockraft.brokers.client_view import view_of
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Component, Core
-from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
+from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import (
     ClientConnected,
     ClientEvent,
@@ -40,6 +40,7 @@ from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.storage import Storage, logs_of
 from mockraft.kafka_api.effects import ConnectionEffect
+from mockraft.releases import Behaviour
 
 
 class BrokerNode(Core):
@@ -176,7 +177,7 @@ class BrokerNode(Core):
             registration is not None
             and registration.broker_epoch == self.life.broker_epoch
             and not registration.log_dirs
-            and self.view.metadata_version >= DIRECTORIES_FROM
+            and self.view.has(Behaviour.DIRECTORY_ASSIGNMENT)
         ):
             # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
             self.happen(lifecycle.RegisterAgain())

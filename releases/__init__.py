@@ -6,29 +6,30 @@
 - features and metadata versions, also the unstable ones (`Feature`, `MetadataVersion` of Kafka);
 - configuration keys with their defaults and validators (`KafkaConfig`, `LogConfig` and others);
 - error codes and their texts (`Errors`), and the versions of each API on the controller's listener (`ApiKeys`);
-- rules of the controller that came with a release (`Behaviour`);
 - message specs. Only the newest release has all of its files; an older one has the files that differ from those of the
   next newer release, and the names of those that it lacks.
+
+`Behaviour` is the gate: the one table of how controllers differ, by release, level and proposal.
 
 A version of a message has the same bytes in every release, so `wire.messages` are the newest release's. The files
 are read by `wire.spec_files`.
 """
 
-from mockraft.releases.behaviour import Behaviour
+from mockraft.releases.behaviour import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Behaviour, present
 from mockraft.releases.release import (
     DEFAULT,
-    KRAFT_VERSION,
-    METADATA_VERSION,
     NEWEST,
     SUPPORTED,
     Feature,
     MetadataVersion,
     Release,
+    metadata_version,
     release,
 )
 
 __all__ = [
     "DEFAULT",
+    "ELR_VERSION",
     "KRAFT_VERSION",
     "METADATA_VERSION",
     "NEWEST",
@@ -37,5 +38,7 @@ __all__ = [
     "Feature",
     "MetadataVersion",
     "Release",
+    "metadata_version",
+    "present",
     "release",
 ]

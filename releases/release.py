@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mockraft.releases.behaviour import Behaviour
+from mockraft.releases.behaviour import METADATA_VERSION, Behaviour, present
 from mockraft.wire import spec_files
 
 if TYPE_CHECKING:
@@ -19,18 +19,15 @@ SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4
 NEWEST = SUPPORTED[-1]
 """The Kafka version that `wire.messages` and `wire.records` are generated from."""
 
-METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
-"""Names of the features that every controller has."""
-
 DEFAULT = "4.4"
 """The release that a controller is of if it is not told another one."""
 
 
 class MetadataVersion(NamedTuple):
-    """One metadata.version: its feature level, Kafka's name for it and its capabilities.
+    """One metadata.version: its feature level, Kafka's name for it and what its release's class says of it.
 
-    `supports` has, in snake case, the true ones of MetadataVersion's `is…Supported` methods: migration, scram,
-    metadata_transaction, delegation_token, controller_registration, directory_assignment, elr, cordoned_log_dirs.
+    `supports` has, in snake case, the true ones of its `is…Supported` methods. They are compared between releases, and
+    with the rows of `Behaviour`, which `has` asks.
     """
 
     level: int
@@ -41,6 +38,10 @@ class MetadataVersion(NamedTuple):
     leader_epoch_bump_on_isr_shrink: bool
     record_versions: Mapping[str, int]
     default_levels: Mapping[str, int]
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if this level alone brings the behaviour."""
+        return behaviour in present(levels=((METADATA_VERSION, self.level),))
 
 
 class Feature(NamedTuple):
@@ -146,12 +147,12 @@ class Release:
         return spec_files.sort_key(self.kafka_version) >= spec_files.sort_key(name)
 
     def has(self, behaviour: Behaviour) -> bool:
-        """Return True if its controllers follow this rule."""
-        return behaviour in self._behaviours
+        """Return True if all of its controllers have this, whatever their levels are."""
+        return behaviour in present(self.kafka_version)
 
-    @cached_property
-    def _behaviours(self) -> frozenset[Behaviour]:
-        return frozenset(each for each in Behaviour if self.is_since(each.since))
+    def behaviours(self, levels: Mapping[str, int], proposals: frozenset[str] = frozenset()) -> frozenset[Behaviour]:
+        """Return what its controllers have at these levels of features, with these proposals."""
+        return present(self.kafka_version, tuple(levels.items()), proposals)
 
     def _metadata_versions(self, table: str) -> Mapping[int, MetadataVersion]:
         rows = self._features[table]
@@ -181,6 +182,13 @@ def release(text: str = DEFAULT) -> Release:
             return _of(kafka_version)
     known = ", ".join(each.rpartition(".")[0] for each in SUPPORTED)
     raise ValueError(f"{text!r} is not a Kafka release that mockraft knows: {known}")
+
+
+@cache
+def metadata_version(level: int) -> MetadataVersion:
+    """Return the metadata.version of a feature level, which means the same in every release; ValueError if unknown."""
+    known = (of for of in map(_of, reversed(SUPPORTED)) if level in of.metadata_versions)
+    return next(known, _of(NEWEST)).metadata_version(level)
 
 
 @cache

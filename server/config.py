@@ -9,7 +9,6 @@ from mockraft.kafka_api.option_types import check_option
 from mockraft.releases import DEFAULT, release
 from mockraft.server import security_options
 from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
-from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet
@@ -36,9 +35,9 @@ class ControllerConfig:
     ones it listens on) go into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory.
     `initial_state` is a saved state, or a snapshot of Kafka's, that a new log begins with. `server_properties` are
     static configs of Kafka's that have no field here, by key. Without `delegation_token_secret_key` delegation tokens
-    are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added to
-    Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker); setting
-    any enables the authorizer, which otherwise allows what ACLs allow.
+    are disabled. `proposals` are the names of those that replace Kafka's behaviour, `overlay` the messages and records
+    added to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
+    setting any enables the authorizer, which otherwise allows what ACLs allow.
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
@@ -159,7 +158,7 @@ class ControllerConfig:
         " both with different values are refused.",
     )
 
-    rules: frozenset[Rule] = frozenset()
+    proposals: frozenset[str] = frozenset()
     overlay: "Overlay | None" = None
 
     create_topic_policy: "CreateTopicPolicy | None" = None

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mockraft.releases import Behaviour, metadata_version
+
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.wire.scram import ScramUser
@@ -14,7 +16,6 @@ SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_
 """Kafka's numbers by name (SecurityProtocol)."""
 
 SSL_CLIENT_AUTH: Final = ("none", "requested", "required")
-SCRAM_METADATA_VERSION_MIN: Final = 11
 DEFAULT_MAPPING: Final = "DEFAULT"
 
 
@@ -41,8 +42,8 @@ def check(config: ControllerConfig) -> None:
         _check_mechanisms(config)
     if uses_tls(protocol):
         _check_files(config)
-    if config.scram_users and config.metadata_version < SCRAM_METADATA_VERSION_MIN:
-        raise ValueError(f"scram_users need metadata_version {SCRAM_METADATA_VERSION_MIN} (3.5-IV2) or later")
+    if config.scram_users and not metadata_version(config.metadata_version).has(Behaviour.SCRAM):
+        raise ValueError("scram_users need metadata_version 11 (3.5-IV2) or later")
     for user in config.scram_users:
         _check_scram_user(user)
     if "" in config.plain_users or "" in config.plain_users.values():

@@ -25,7 +25,7 @@ from mockraft.testing.blocking import InLoopThread, T, blocking, constant, reads
 from mockraft.testing.double import AsyncDoubleApi, BlockingDoubleApi, ControllerApi, script_of
 from mockraft.testing.in_loop import DoubleInLoop
 from mockraft.testing.options import BrokerOptions, ConfigOptions, OneControllerOptions, StartOptions
-from mockraft.testing.proposals import overlay_of, rules_of
+from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.testing.started_brokers import BROKER_PATIENCE_S, StartedBrokers
 from mockraft.testing.twins import twin_options, virtual_clock
 from mockraft.wire.names import did_you_mean
@@ -76,7 +76,7 @@ def configured(
     if profile or schemas:
         profiles = (profile,) if isinstance(profile, str) else tuple(profile)
         folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
-        options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
+        options |= {"proposals": proposals_of(profiles), "overlay": overlay_of(profiles, folders)}
     if options.get("data_dir"):
         options["data_dir"] = Path(options["data_dir"])
     if state is not None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mockraft.brokers.disks.disk import Disk
     from mockraft.kafka_api.clock import Clock
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
-    from mockraft.server.rules import Rule
     from mockraft.server.stubs.stub import Stub
     from mockraft.twin.history import History, Point
     from mockraft.wire.client_security import ClientSecurity
@@ -73,7 +72,7 @@ class ConfigOptions(TypedDict, total=False):
     min_insync_replicas: int
     delete_topic_enable: bool
     server_properties: Mapping[str, str]
-    rules: frozenset[Rule]
+    proposals: frozenset[str]
     overlay: Overlay | None
     create_topic_policy: CreateTopicPolicy | None
     alter_config_policy: AlterConfigPolicy | None

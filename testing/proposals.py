@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mockraft.server.rules import Rule
     from mockraft.wire.overlay import Overlay
 
 NAMES = ("kip-18", "kip-113", "kip-858", "kip-1066")
@@ -28,11 +27,9 @@ def overlay_of(profiles: Iterable[str] = (), schemas: Iterable[str | Path] = ())
     return load(folders)
 
 
-def rules_of(profiles: Iterable[str]) -> frozenset[Rule]:
-    """Return the rules of some profiles. ValueError for an unknown one."""
-    from mockraft.server.rules import PROFILES
-
-    return frozenset(rule for name in profiles for rule in PROFILES[_known(name)])
+def proposals_of(profiles: Iterable[str]) -> frozenset[str]:
+    """Return the proposals of some profiles, whose behaviour a controller has. ValueError for an unknown one."""
+    return frozenset(map(_known, profiles))
 
 
 def _known(name: str) -> str:

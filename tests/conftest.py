@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from mockraft.kafka_api.parked import Parked
-from mockraft.releases import release
+from mockraft.releases import Behaviour, release
 from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
@@ -173,7 +173,7 @@ class Cluster:
                     "leader": replicas[0],
                     "leader_epoch": 0,
                     "partition_epoch": 0,
-                    "directories": directories if "directory_assignment" in version.supports else [],
+                    "directories": directories if version.has(Behaviour.DIRECTORY_ASSIGNMENT) else [],
                     **fields,
                 }
             )

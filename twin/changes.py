@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mockraft.kafka_configs import config_keys
-from mockraft.releases import METADATA_VERSION
+from mockraft.releases import METADATA_VERSION, Behaviour
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
-from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL
 from mockraft.server.controller.topics.partition_rules import min_isr_in
 from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids
@@ -102,7 +101,7 @@ def each_change(history: History, before: Moment, after: Moment) -> Iterator[tup
         first_offset = header.base_offset if began is None else began
         began = first_offset if image.open_transaction is not None else None
         applied = Applied(first_offset, records[-1].offset, records[-1].timestamp_ms)
-        has_shutdowns = was.features.get(METADATA_VERSION, 0) >= CONTROLLED_SHUTDOWN_LEVEL
+        has_shutdowns = was.has(Behaviour.CONTROLLED_SHUTDOWN_STATE)
         for broker_id, old, new in _pairs(was.cluster.brokers, image.cluster.brokers) if has_shutdowns else ():
             if old and new and old.incarnation_id != new.incarnation_id and not old.in_controlled_shutdown:
                 yield applied, Change(f"broker {broker_id}", "restarted without a controlled shutdown", None, True)

@@ -6,9 +6,9 @@ Every directory is included, offline ones with KAFKA_STORAGE_ERROR. The request'
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.log_dirs.cordoning import CORDONING_FROM
 from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from mockraft.wire.messages.describe_log_dirs_response import (
@@ -73,7 +73,7 @@ def _describe(ctx: RequestContext, directory_id: bytes, held: list[tuple[HeldLog
         topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
         total_bytes=space.total_bytes,
         usable_bytes=space.usable_bytes,
-        is_cordoned=ctx.image.metadata_version >= CORDONING_FROM and broker.directories.is_cordoned(directory_id),
+        is_cordoned=ctx.image.has(Behaviour.CORDONED_LOG_DIRS) and broker.directories.is_cordoned(directory_id),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
 from mockraft.brokers.image.topics import Partition, Topic
 from mockraft.brokers.metadata.transactions import Transactions
-from mockraft.releases import METADATA_VERSION
+from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class ClusterImage:
     def metadata_version(self) -> int:
         """The finalized metadata.version, 0 while unknown."""
         return self.features.get(METADATA_VERSION, 0)
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if the finalized metadata.version brings the behaviour."""
+        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
 
     def partition(self, topic_id: bytes, partition: int) -> Partition | None:
         """Return the partition, or None."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 ALL = "*"
-CORDONING_FROM = 30
-"""The metadata.version from which brokers report cordoned directories."""
 
 
 class CordoningError(ValueError):

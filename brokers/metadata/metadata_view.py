@@ -13,7 +13,7 @@ from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
 from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
 from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.kafka_api.directory_ids import MIGRATING
-from mockraft.releases import METADATA_VERSION
+from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class MetadataView:
     def metadata_version(self) -> int:
         """The finalized metadata.version, 0 while unknown."""
         return self.features.get(METADATA_VERSION, 0)
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if the finalized metadata.version brings the behaviour."""
+        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
 
     @property
     def cordoned_log_dirs(self) -> str | None:

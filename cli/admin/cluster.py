@@ -178,8 +178,7 @@ def _contact(contact_ms: int | None, now_ms: int) -> str:
 
 def _supported_version(features: Mapping[str, Mapping[str, int]]) -> str:
     """Return the name of the highest metadata.version, or its level if it has none here."""
-    from mockraft.releases import METADATA_VERSION
-    from mockraft.server.controller.settings.features import metadata_version
+    from mockraft.releases import METADATA_VERSION, metadata_version
 
     if METADATA_VERSION not in features:
         return "-"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange
-from mockraft.server.controller.settings.features import metadata_version
+from mockraft.releases import metadata_version
 from mockraft.server.running import RunningController
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.message import Message

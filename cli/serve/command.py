@@ -32,7 +32,7 @@ from mockraft.cli.serve.options import (
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
 from mockraft.kafka_api.directory_ids import draw_cluster_id
 from mockraft.server.listening import BACKLOG, bind
-from mockraft.testing.proposals import overlay_of, rules_of
+from mockraft.testing.proposals import overlay_of, proposals_of
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -129,9 +129,9 @@ def _ending_without_error() -> Iterator[None]:
 def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
     profiles = options["profile"] or ()
     with blaming("--profile"):
-        rules = rules_of(profiles)
+        proposals = proposals_of(profiles)
     with blaming("--schemas"):
-        return {"rules": rules, "overlay": overlay_of(profiles, options["schemas"] or ())}
+        return {"proposals": proposals, "overlay": overlay_of(profiles, options["schemas"] or ())}
 
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:

@@ -65,8 +65,8 @@ def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any
 
 def log_lower_level(level: int | None, config: ControllerConfig) -> None:
     """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
-    from mockraft.releases import SUPPORTED, release
-    from mockraft.server.controller.settings.features import METADATA_VERSION_MIN, metadata_version
+    from mockraft.releases import SUPPORTED, metadata_version, release
+    from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
 
     if level is None or not METADATA_VERSION_MIN <= level < config.metadata_version:
         return

@@ -50,7 +50,7 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Contro
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     if named[CLUSTER_METADATA] == 1:
         prohibited = invalid_request(f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
-        is_invalid = controller.release.has(Behaviour.METADATA_TOPIC_IS_INVALID)
+        is_invalid = controller.has(Behaviour.METADATA_TOPIC_IS_INVALID)
         results.append(_result(CLUSTER_METADATA, prohibited if is_invalid else unauthorized))
     results += [_result(name, unauthorized) for name in single if name not in creatable]
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)

@@ -5,12 +5,12 @@ On a controller the `brokers` are the registered controllers with a listener of 
 after the metadata.version.
 """
 
+from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_cluster_operation, is_allowed_on_cluster
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.server.controller.settings.features import metadata_version
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -32,7 +32,7 @@ CLUSTER_OPERATIONS = (
 
 def handle(request: DescribeClusterRequest, ctx: RequestContext, controller: Controller) -> DescribeClusterResponse:
     """Return the controllers of this cluster."""
-    if "controller_registration" not in metadata_version(controller.image.metadata_version).supports:
+    if not controller.has(Behaviour.CONTROLLER_REGISTRATION):
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",

@@ -80,7 +80,7 @@ def _logger_refusal(resource: AlterConfigsResource, ctx: RequestContext, control
         if change.config_operation in (Operation.SET, Operation.DELETE):
             return invalid_config(f"Logger {change.name} does not exist!")
         if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
-            if not controller.release.has(Behaviour.LOGGER_OPERATIONS_ARE_NAMED):
+            if not controller.has(Behaviour.LOGGER_OPERATIONS_ARE_NAMED):
                 code = error_codes.UNKNOWN_SERVER_ERROR
                 return ApiError(code, error_codes.message(code))
             operation = f"Unknown operation type {change.config_operation}"

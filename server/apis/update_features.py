@@ -24,7 +24,7 @@ def handle(request: UpdateFeaturesRequest, ctx: RequestContext, controller: Cont
         update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
         for update in request.feature_updates
     }
-    if not controller.release.has(Behaviour.FEATURES_FAIL_TOGETHER):
+    if not controller.has(Behaviour.FEATURES_FAIL_TOGETHER):
         return _one_by_one(request, ctx, controller, updates)
     try:
         result = feature_updates.update_features(controller, updates)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import random
 
-    from mockraft.releases import Release
+    from mockraft.releases import Behaviour, Release
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
     from mockraft.server.controller.brokers.sessions import Sessions
@@ -43,6 +43,9 @@ class ControllerContext(Protocol):
 
     def continue_steps(self, now_ms: int) -> None:
         """Make the next step of the fencing that is made in steps, if there is one."""
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if this controller has the behaviour: by its release, its levels or a proposal."""
 
     @property
     def release(self) -> Release:

@@ -96,9 +96,10 @@ class Controller:
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:
             everyone = config.allow_everyone_if_no_acl_found
-            ranges = self.release.has(Behaviour.ACL_HOSTS_ARE_RANGES)
             self.authorizer = Authorizer(
-                config.super_user_principals, allow_everyone_if_no_acl_found=everyone, ranges=ranges
+                config.super_user_principals,
+                allow_everyone_if_no_acl_found=everyone,
+                ranges=self.release.has(Behaviour.ACL_HOSTS_ARE_RANGES),
             )
         self._load()
         raft.listener = self
@@ -179,7 +180,7 @@ class Controller:
         """True if the log does not contain this incarnation (any more), and metadata.version allows it to."""
         known = self.image.cluster.controllers.get(self.config.node_id)
         is_registered = known is not None and known.incarnation_id == self.incarnation_id
-        return not is_registered and "controller_registration" in self.image.version.supports
+        return not is_registered and self.has(Behaviour.CONTROLLER_REGISTRATION)
 
     @property
     def failure(self) -> str | None:
@@ -243,6 +244,10 @@ class Controller:
             return NEVER_MS
         return now_ms if self.has_to_register else max(now_ms, self.periodic.next_due_ms())
 
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if this controller has the behaviour: by its release, its levels or a proposal."""
+        return behaviour in self.image.settings.behaviours or behaviour in self.log.behaviours
+
     def supported_features(self) -> Mapping[str, tuple[int, int]]:
         """Return the range of levels of every feature that this controller supports."""
         return self.release.feature_ranges(unstable=self.config.unstable_feature_versions_enable)
@@ -274,7 +279,7 @@ class Controller:
 
     def _load(self) -> None:
         """Rebuild the image from committed records."""
-        self.image = Image(settings=SettingsImage(release=self.release))
+        self.image = Image(settings=SettingsImage(release=self.release, proposals=self.config.proposals))
         self.applied_offset = 0
         # FinalizedFeaturesEpoch of ApiVersions: the end of the records that the features were last loaded from.
         self.features_epoch = self.log.high_watermark - 1

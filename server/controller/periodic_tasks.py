@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Behaviour
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.periodic import PeriodicTask
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.security.delegation_tokens import remove_expired_tokens
-from mockraft.server.controller.settings.features import NO_OP_LEVEL
 from mockraft.server.controller.topics.periodic_elections import balance_leaders, elect_unclean_leaders
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
@@ -43,5 +43,5 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
 
 def write_no_op(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
     """Write a record without content, so that offsets move and a lost connection shows (KIP-835)."""
-    has_record = controller.image.metadata_version >= NO_OP_LEVEL
+    has_record = controller.has(Behaviour.NO_OP_RECORDS)
     return ControllerResult([RecordAt(NoOpRecord(), 0)] if has_record else [], False)

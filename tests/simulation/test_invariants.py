@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.image.partition_index import PartitionIndex
 from mockraft.server.controller.topics.elections import Election
@@ -52,7 +53,7 @@ class ElrDisjointFromIsr(Invariant):
     def verify(self, world: Any) -> None:
         for place, partition in partitions(world):
             assert not {*partition.isr} & {*partition.elr}, place
-            assert world.image.elr_enabled or not (partition.elr or partition.last_known_elr), place
+            assert world.image.has(Behaviour.ELR) or not (partition.elr or partition.last_known_elr), place
 
 
 class DirectoriesMatchReplicas(Invariant):
@@ -82,7 +83,7 @@ class FencedBrokersAreOnlyEverTheLastInSync(Invariant):
                 continue
             assert partition.leader == -1, place
             assert len(partition.isr) == 1, place
-            if world.image.elr_enabled and place not in self.unclean:
+            if world.image.has(Behaviour.ELR) and place not in self.unclean:
                 topic = world.image.topics.by_id[place[0]]
                 assert topic_election(world.controller, topic) is Election.UNCLEAN, place
                 self.unclean.add(place)

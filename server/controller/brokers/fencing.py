@@ -9,11 +9,11 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
 from mockraft.server.controller.image.partition_index import Places
 from mockraft.server.controller.result import Steps
-from mockraft.server.controller.settings.features import CONTROLLED_SHUTDOWN_LEVEL, REGISTRATION_CHANGE_LEVEL
 from mockraft.server.controller.topics.partition_rules import begin_change, min_isr, topic_election
 from mockraft.server.controller.topics.partitions import same_change
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -90,7 +90,7 @@ def fence(controller: "ControllerContext", broker_id: int) -> Fencing:
     """Remove the broker from every ISR; fence it last."""
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
     record: Message
-    if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
+    if not controller.has(Behaviour.REGISTRATION_CHANGES):
         record = FenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
@@ -104,7 +104,7 @@ def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
     broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
     changes = leader_and_isr_updates(controller, controller.image.topics.index.leaderless(), added=broker_id)
     record: Message
-    if controller.image.metadata_version < REGISTRATION_CHANGE_LEVEL:
+    if not controller.has(Behaviour.REGISTRATION_CHANGES):
         record = UnfenceBrokerRecord(id=broker_id, epoch=broker_epoch)
     else:
         record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
@@ -115,7 +115,7 @@ def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -
     """Mark the broker (once) first; then remove it from every ISR."""
     registration = controller.image.cluster.brokers[broker_id]
     changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
-    if registration.in_controlled_shutdown or controller.image.metadata_version < CONTROLLED_SHUTDOWN_LEVEL:
+    if registration.in_controlled_shutdown or not controller.has(Behaviour.CONTROLLED_SHUTDOWN_STATE):
         return changes
     change = BrokerRegistrationChangeRecord(
         broker_id=broker_id,
@@ -144,7 +144,7 @@ def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_
     isr, elr = index.in_isr(broker_id), index.in_elr(broker_id)
     if not isr and not elr:
         return []
-    if controller.image.elr_enabled and not was_clean:
+    if controller.has(Behaviour.ELR) and not was_clean:
         return [
             *leader_and_isr_updates(controller, isr, unclean=broker_id),
             *leader_and_isr_updates(controller, elr, unclean=broker_id),

@@ -6,6 +6,7 @@ they are written the offset of a controlled shutdown is recorded. `receive_heart
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
 from mockraft.server.controller.brokers.log_dirs import (
@@ -15,7 +16,6 @@ from mockraft.server.controller.brokers.log_dirs import (
     waits_for_assignments,
 )
 from mockraft.server.controller.result import ControllerResult
-from mockraft.server.rules import Rule
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -49,12 +49,10 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
     current = heartbeats.brokers[broker_id].current
     is_caught_up = request.current_metadata_offset >= registration.registration_offset
     want_fence = request.want_fence
-    rules = controller.config.rules
-    if rules:
-        if Rule.UNKNOWN_OFFLINE_DIR_FAILS_THE_HEARTBEAT in rules:
-            check_registered(registration, request.offline_log_dirs)
-        if Rule.BROKERS_WAIT_FOR_THEIR_ASSIGNMENTS in rules and current is BrokerState.FENCED:
-            want_fence = want_fence or waits_for_assignments(controller, registration)
+    if request.offline_log_dirs and controller.has(Behaviour.UNKNOWN_OFFLINE_DIR_FAILS_THE_HEARTBEAT):
+        check_registered(registration, request.offline_log_dirs)
+    if current is BrokerState.FENCED and controller.has(Behaviour.BROKERS_WAIT_FOR_THEIR_ASSIGNMENTS):
+        want_fence = want_fence or waits_for_assignments(controller, registration)
     shuts_down = current is BrokerState.CONTROLLED_SHUTDOWN
     state = next_state(
         current,
@@ -66,11 +64,10 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
     )
     records = [] if state is current else _state_records(controller, broker_id, state)
     heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
-    if request.offline_log_dirs and "directory_assignment" in controller.image.version.supports:
+    if request.offline_log_dirs and controller.has(Behaviour.DIRECTORY_ASSIGNMENT):
         records += directories_offline(controller, broker_id, request.offline_log_dirs)
-    if (cordoned := directories_cordoned(controller, registration, request.cordoned_log_dirs)) and (
-        "cordoned_log_dirs" in controller.image.version.supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
-    ):
+    cordoned = directories_cordoned(controller, registration, request.cordoned_log_dirs)
+    if cordoned and controller.has(Behaviour.CORDONED_LOG_DIRS):
         records += cordoned
     reply = HeartbeatReply(state, is_caught_up)
     if not records:

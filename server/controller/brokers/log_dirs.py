@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api import directory_ids
+from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.result import ApiError
-from mockraft.server.rules import Rule
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -44,7 +44,7 @@ def directories_offline(
         broker_epoch=registration.broker_epoch,
         log_dirs=[directory for directory in registration.log_dirs if directory not in reported],
     )
-    if Rule.CORDONED_DIRS_ARE_ALWAYS_REPORTED in controller.config.rules:
+    if controller.has(Behaviour.CORDONED_DIRS_ARE_ALWAYS_REPORTED):
         change.cordoned_log_dirs = list(registration.cordoned_log_dirs or ())
     return [*records, RecordAt(change, _LOG_DIRS_VERSION)]
 
@@ -58,7 +58,7 @@ def directories_cordoned(
     known = registration.cordoned_log_dirs
     if known == (*cordoned_dirs,):
         return []
-    if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_REPORTED in controller.config.rules:
+    if known is None and controller.has(Behaviour.CORDONED_DIRS_ARE_ALWAYS_REPORTED):
         known = ()
     if known is not None and set(known) == set(cordoned_dirs):
         return []

@@ -9,7 +9,6 @@ from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.image.cluster import Levels, kept_by_features, levels_of
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.java_values import trim
@@ -47,7 +46,7 @@ def register_broker(
     """
     existing = controller.image.cluster.brokers.get(request.broker_id)
     _check_identity(controller, request, existing, now_ms)
-    has_directories = "directory_assignment" in controller.image.version.supports
+    has_directories = controller.has(Behaviour.DIRECTORY_ASSIGNMENT)
     if has_directories:
         _check_log_dirs(controller, request)
     endpoints = _endpoints(BrokerEndpoint, request.listeners)
@@ -60,13 +59,13 @@ def register_broker(
         rack=request.rack,
         log_dirs=list(request.log_dirs) if has_directories else [],
     )
-    if Rule.REGISTRATION_CONTAINS_CORDONED_DIRS in controller.config.rules and has_directories:
+    if has_directories and controller.has(Behaviour.REGISTRATION_CONTAINS_CORDONED_DIRS):
         record.cordoned_log_dirs = list(getattr(request, "cordoned_log_dirs", ()))
     records: list[RecordAt] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record.fenced = existing.fenced
         record.in_controlled_shutdown = existing.in_controlled_shutdown
-        keeps_epoch = controller.release.has(Behaviour.EPOCH_IS_KEPT)
+        keeps_epoch = controller.has(Behaviour.EPOCH_IS_KEPT)
         record.broker_epoch = existing.broker_epoch if keeps_epoch else controller.log.end_offset
         if not existing.fenced and not keeps_epoch:
             controller.sessions.touch(request.broker_id, record.broker_epoch, now_ms)
@@ -84,7 +83,7 @@ def register_broker(
 def unregister_broker(controller: "ControllerContext", broker_id: int) -> ControllerResult[None]:
     """Unregister a broker. ApiError BROKER_ID_NOT_REGISTERED for an unknown one."""
     if broker_id not in controller.image.cluster.brokers:
-        is_named = controller.release.has(Behaviour.UNKNOWN_BROKER_IS_NAMED)
+        is_named = controller.has(Behaviour.UNKNOWN_BROKER_IS_NAMED)
         message = f"Broker ID {broker_id} is not currently registered" if is_named else ""
         raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, message)
     return ControllerResult(fencing.unregister(controller, broker_id), None, f"broker {broker_id}: unregistered")
@@ -94,7 +93,7 @@ def register_controller(
     controller: "ControllerContext", request: ControllerRegistrationRequest
 ) -> ControllerResult[None]:
     """Register a controller's endpoints and features. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
-    if "controller_registration" not in controller.image.version.supports:
+    if not controller.has(Behaviour.CONTROLLER_REGISTRATION):
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
@@ -116,7 +115,7 @@ def unregister_controller(controller: "ControllerContext", controller_id: int) -
     """
     if controller_id == controller.config.node_id:
         raise ApiError(error_codes.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
-    if "controller_unregistration" not in controller.image.version.supports:
+    if not controller.has(Behaviour.CONTROLLER_UNREGISTRATION):
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller unregistration.",
@@ -167,7 +166,7 @@ def _check_identity(
         existing is not None
         and existing.incarnation_id != request.incarnation_id
         and controller.sessions.is_valid(existing.broker_id, existing.broker_epoch, now_ms)
-        and (not existing.fenced or controller.release.has(Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION))
+        and (not existing.fenced or controller.has(Behaviour.FENCED_BROKERS_KEEP_THEIR_SESSION))
     ):
         raise ApiError(
             error_codes.DUPLICATE_BROKER_REGISTRATION,

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.result import ApiError, ControllerResult
@@ -24,7 +25,7 @@ def assign_replicas_to_dirs(
     Directory ids are not checked. The response mirrors the request, with a code for each partition. ApiError
     UNSUPPORTED_VERSION below 3.7-IV2, STALE_BROKER_EPOCH.
     """
-    if "directory_assignment" not in controller.image.version.supports:
+    if not controller.has(Behaviour.DIRECTORY_ASSIGNMENT):
         raise ApiError(error_codes.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     controller.check_broker_epoch(request.broker_id, request.broker_epoch)
     registration = controller.image.cluster.brokers[request.broker_id]

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple
 
 from mockraft.kafka_api import directory_ids
-from mockraft.releases import MetadataVersion
+from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -122,10 +122,10 @@ class BrokerRegistration:
 
     def to_record(self, version: MetadataVersion) -> RecordAt:
         """Return the RegisterBrokerRecord of this registration, as far as the version can express it."""
-        cordoned = self.cordoned_log_dirs if "cordoned_log_dirs" in version.supports else None
+        cordoned = self.cordoned_log_dirs if version.has(Behaviour.CORDONED_LOG_DIRS) else None
         record = RegisterBrokerRecord(
             broker_id=self.broker_id,
-            is_migrating_zk_broker=self.is_migrating_zk_broker and "migration" in version.supports,
+            is_migrating_zk_broker=self.is_migrating_zk_broker and version.has(Behaviour.ZK_MIGRATION),
             incarnation_id=self.incarnation_id,
             broker_epoch=self.broker_epoch,
             end_points=[
@@ -139,7 +139,7 @@ class BrokerRegistration:
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
-            log_dirs=list(self.log_dirs) if "directory_assignment" in version.supports else [],
+            log_dirs=list(self.log_dirs) if version.has(Behaviour.DIRECTORY_ASSIGNMENT) else [],
             cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
         return RecordAt(record, version.record_versions["RegisterBrokerRecord"])
@@ -266,7 +266,7 @@ class ClusterImage:
         """Return the registrations as records, brokers first (ClusterImage.write)."""
         for broker in self.brokers.values():
             yield broker.to_record(version)
-        if "controller_registration" in version.supports:
+        if version.has(Behaviour.CONTROLLER_REGISTRATION):
             for controller in self.controllers.values():
                 yield controller.to_record()
 

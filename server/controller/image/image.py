@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mockraft.releases import METADATA_VERSION, MetadataVersion
+from mockraft.releases import Behaviour, MetadataVersion
+from mockraft.releases import metadata_version as metadata_version_of
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Topic, TopicsImage
-from mockraft.server.controller.settings.features import ELR_VERSION
-from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
@@ -44,8 +43,6 @@ NOT_MODELLED: Final = {
     "NoOpRecord": "it only moves the offset",
     "ZkMigrationStateRecord": "migration from ZooKeeper ended with Kafka 4.0",
 }
-
-METADATA_VERSION_LEVEL_MIN: Final = 7
 
 _OF_TRANSACTIONS: Final = frozenset(
     record.api_key for record in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
@@ -111,17 +108,16 @@ class Image:
     @property
     def metadata_version(self) -> int:
         """Finalized metadata.version level; the lowest one until the log contains one."""
-        return self.settings.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL_MIN)
+        return self.settings.metadata_version
 
     @property
     def version(self) -> MetadataVersion:
-        """Capabilities of the finalized metadata.version."""
+        """The finalized metadata.version."""
         return metadata_version_of(self.metadata_version)
 
-    @property
-    def elr_enabled(self) -> bool:
-        """True if eligible leader replicas are enabled (KIP-966)."""
-        return self.settings.features.get(ELR_VERSION, 0) >= 1
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if the finalized levels, the release or a proposal bring the behaviour."""
+        return behaviour in self.settings.behaviours
 
     def copy(self) -> "Image":
         """Return what `to_records` reads as it is now, for a snapshot in steps: the values themselves never change."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mockraft.releases import MetadataVersion
+from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.server.controller.image.acl_index import AclIndex
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
@@ -141,7 +141,7 @@ class SecurityImage:
 
     def scram_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """Return the credentials as records, if the version has them (ScramImage.write)."""
-        if "scram" not in version.supports:
+        if not version.has(Behaviour.SCRAM):
             return
         for (mechanism, name), credential in self.scram.items():
             yield RecordAt(
@@ -158,7 +158,7 @@ class SecurityImage:
 
     def delegation_tokens_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """Return the tokens as records, if the version has them (DelegationTokenImage.write)."""
-        if "delegation_token" not in version.supports:
+        if not version.has(Behaviour.DELEGATION_TOKENS):
             return
         for token_id, token in self.delegation_tokens.items():
             yield token.to_record(token_id)

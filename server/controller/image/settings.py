@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.kafka_configs import config_keys
-from mockraft.releases import METADATA_VERSION, Release, release
+from mockraft.releases import METADATA_VERSION, Behaviour, Release, release
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
+
+METADATA_VERSION_MIN = 7
+"""3.3-IV3, the first one with which Kafka's own controller was released: the lowest of a new log.
+
+Controllers of Kafka 3.7 to 3.9 also open logs from 3.3-IV0 (level 4) on, which their kafka-storage formats.
+"""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Sorted (entity type, entity name) pairs; name None is the default entity."""
@@ -19,7 +25,8 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 class SettingsImage:
     """Config values by (resource type, resource name), levels by feature, quota values by entity.
 
-    `next_producer_id` is the first of the next block; -1 before the first block. `release` determines the known keys.
+    `next_producer_id` is the first of the next block; -1 before the first block. `release` determines the known keys,
+    and with the levels and the `proposals` it determines `behaviours`.
     """
 
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
@@ -27,6 +34,21 @@ class SettingsImage:
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     next_producer_id: int = -1
     release: Release = field(default_factory=release, compare=False, repr=False)
+    proposals: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    behaviours: frozenset[Behaviour] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find what the levels bring."""
+        self._find_behaviours()
+
+    @property
+    def metadata_version(self) -> int:
+        """Finalized metadata.version level; the lowest one until the log contains one."""
+        return self.features.get(METADATA_VERSION, METADATA_VERSION_MIN)
+
+    def _find_behaviours(self) -> None:
+        levels = {**self.features, METADATA_VERSION: self.metadata_version}
+        self.behaviours = self.release.behaviours(levels, self.proposals)
 
     def apply_config(self, record: ConfigRecord, offset: int) -> None:
         """Set a config value, or delete it if None; keys that no resource of the type has are skipped."""
@@ -51,6 +73,7 @@ class SettingsImage:
             self.features.pop(record.name, None)
         else:
             self.features[record.name] = record.feature_level
+        self._find_behaviours()
 
     def apply_producer_ids(self, record: ProducerIdsRecord, offset: int) -> None:
         """Record an allocated block of producer ids."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from mockraft.kafka_api import directory_ids
-from mockraft.releases import MetadataVersion
+from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.server.controller.image.partition_index import PartitionIndex
 from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -112,7 +112,7 @@ class Partition(NamedTuple):
 
     def to_record(self, topic_id: bytes, partition_id: int, version: MetadataVersion) -> RecordAt:
         """Return the PartitionRecord of this partition, as far as the version can express it."""
-        has_elr = "elr" in version.supports
+        has_elr = version.has(Behaviour.ELR_RECORDS)
         record = PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,
@@ -124,7 +124,7 @@ class Partition(NamedTuple):
             leader_recovery_state=self.leader_recovery_state,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
-            directories=list(self.directories) if "directory_assignment" in version.supports else [],
+            directories=list(self.directories) if version.has(Behaviour.DIRECTORY_ASSIGNMENT) else [],
             eligible_leader_replicas=list(self.elr) if has_elr and self.elr else None,
             last_known_elr=list(self.last_known_elr) if has_elr and self.last_known_elr else None,
         )

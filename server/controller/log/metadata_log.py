@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.directory_ids import draw_uuid
-from mockraft.releases import release
+from mockraft.releases import Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
@@ -91,6 +91,11 @@ class MetadataLog:
     def kraft_version(self) -> int:
         """Finalized kraft.version level, from control records."""
         return self._voters.kraft_version
+
+    @property
+    def behaviours(self) -> frozenset[Behaviour]:
+        """What the kraft.version brings."""
+        return self._voters.behaviours
 
     @property
     def voters(self) -> VoterSet:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.releases import KRAFT_VERSION, Behaviour, present
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.wire import record_batch, uuids
 from mockraft.wire.record_batch import Batch
@@ -202,6 +203,8 @@ class VoterHistory:
         self._initial = (kraft_version, voters)
         self._versions: list[tuple[int, int]] = []
         self._voters: list[tuple[int, VoterSet]] = []
+        self.behaviours: frozenset[Behaviour] = frozenset()
+        """What the newest kraft.version brings."""
         self.restart()
 
     @property
@@ -223,6 +226,7 @@ class VoterHistory:
         """Forget all records."""
         self._versions = [(BEFORE_THE_LOG, self._initial[0])]
         self._voters = [(BEFORE_THE_LOG, self._initial[1])]
+        self._find_behaviours()
 
     def apply(self, batch: Batch, offset: int | None = None) -> None:
         """Add a control batch; all of it at `offset` for a snapshot's. WireError when it is damaged."""
@@ -233,11 +237,16 @@ class VoterHistory:
                 self._versions.append((where, KRaftVersionRecord.read(value or b"", 0).k_raft_version))
             elif control_type == record_batch.KRAFT_VOTERS:
                 self._voters.append((where, VoterSet.from_record(VotersRecord.read(value or b"", 0))))
+        self._find_behaviours()
 
     def truncate(self, end_offset: int) -> None:
         """Forget records from `end_offset` on."""
         for entries in (self._versions, self._voters):
             del entries[_count_below(entries, end_offset) :]
+        self._find_behaviours()
+
+    def _find_behaviours(self) -> None:
+        self.behaviours = present(levels=((KRAFT_VERSION, self.kraft_version),))
 
     def control_records_at(self, end_offset: int) -> list[tuple[bytes, bytes]]:
         """Return the control records of a snapshot below `end_offset`."""

@@ -137,14 +137,15 @@ def delete_acls(
 
 def _host_refusal(controller: "ControllerContext", host: str) -> ApiError | None:
     """Return the error in the host of a new ACL, if any (AclControlManager.validateHostPattern)."""
-    if not controller.release.has(Behaviour.ACL_HOSTS_ARE_RANGES):
+    if not controller.has(Behaviour.ACL_HOSTS_ARE_RANGES):
         return None
     if not host:
         return invalid_request("Host pattern cannot be null or empty")
     if not is_range(host):
         return None
-    if "cidr_acl" not in controller.image.version.supports:
-        since = next(each.name for each in controller.release.metadata_versions.values() if "cidr_acl" in each.supports)
+    if not controller.has(Behaviour.ACL_RANGES):
+        versions = controller.release.metadata_versions.values()
+        since = next(each.name for each in versions if each.has(Behaviour.ACL_RANGES))
         message = f"CIDR-based ACL host patterns require metadata version {since} or higher."
         return ApiError(error_codes.UNSUPPORTED_VERSION, message)
     try:

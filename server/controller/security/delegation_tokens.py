@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_api.directory_ids import draw_uuid
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image.security import DelegationToken
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes, uuids
@@ -112,7 +113,7 @@ def _secret_key(controller: "ControllerContext") -> bytes:
     secret_key = controller.config.delegation_token_secret_key
     if not secret_key:
         raise ApiError(error_codes.DELEGATION_TOKEN_AUTH_DISABLED)
-    if "delegation_token" not in controller.image.version.supports:
+    if not controller.has(Behaviour.DELEGATION_TOKENS):
         raise ApiError(error_codes.UNSUPPORTED_VERSION)
     return secret_key.encode()
 

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.wire import error_codes, scram
 from mockraft.wire.java_values import in_hash_map_order
@@ -100,7 +101,7 @@ def alter_credentials(
 
 
 def _refusal(image: "Image", alteration: Alteration) -> ApiError | None:
-    if "scram" not in image.version.supports:
+    if not image.has(Behaviour.SCRAM):
         return ApiError(error_codes.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
     if not alteration.user:
         return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")

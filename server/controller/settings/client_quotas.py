@@ -83,7 +83,7 @@ def _alter_entity(
     records = []
     for key, value in in_hash_map_order(changes, len(changes)):
         if value is not None:
-            _check_value(keys, key, value, is_finite=controller.release.has(Behaviour.QUOTAS_ARE_FINITE))
+            _check_value(keys, key, value, is_finite=controller.has(Behaviour.QUOTAS_ARE_FINITE))
             if key not in current or not _is_same(current[key], value):
                 records.append(ClientQuotaRecord(entity=parts, key=key, value=value, remove=False))
         elif key in current:

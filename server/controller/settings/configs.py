@@ -14,7 +14,6 @@ from mockraft.releases import DEFAULT, Behaviour, release
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import config_rules
 from mockraft.server.controller.settings.policies import AlteredConfigs, ask
-from mockraft.server.rules import Rule
 from mockraft.server.server_properties import property_of
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import (
@@ -170,7 +169,7 @@ def _checked_records(
 
 def clear_elr_records(controller: "ControllerContext", changed: Iterable[RecordAt]) -> list[RecordAt]:
     """Return a ClearElrRecord for each change of min.insync.replicas while ELR is enabled (KIP-966)."""
-    if not controller.image.elr_enabled:
+    if not controller.has(Behaviour.ELR):
         return []
     return [
         RecordAt(ClearElrRecord(topic_name=record.resource_name if record.resource_type == TOPIC else ""), 0)
@@ -252,7 +251,7 @@ def _changed(
     schema = config_keys.keys(resource_type, controller.release) if resource_type in (TOPIC, BROKER) else {}
     definition = schema.get(key)
     is_list = definition is not None and definition.type == "LIST"
-    if key == CORDONED_LOG_DIRS and Rule.CORDONED_CONFIG_IS_A_STRING in controller.config.rules:
+    if key == CORDONED_LOG_DIRS and controller.has(Behaviour.CORDONED_CONFIG_IS_A_STRING):
         is_list = False
     if definition is None or not is_list:
         operation = Operation(change.operation).name
@@ -271,19 +270,18 @@ def _changed(
 
 def _check_record(controller: "ControllerContext", record: ConfigRecord, cordoned: str | None, forwarded: bool) -> None:
     is_broker = record.resource_type == BROKER
-    if is_broker and record.name == MIN_INSYNC_REPLICAS and controller.image.elr_enabled:
+    if is_broker and record.name == MIN_INSYNC_REPLICAS and controller.has(Behaviour.ELR):
         if record.resource_name:
             raise invalid_config("Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
         if record.value is None:
             raise invalid_config("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
-    if is_broker and record.name == CORDONED_LOG_DIRS and controller.release.has(Behaviour.CORDONING):
-        rules = controller.config.rules
-        if "cordoned_log_dirs" not in controller.image.version.supports and Rule.CORDONING_NEEDS_NO_LEVEL not in rules:
+    if is_broker and record.name == CORDONED_LOG_DIRS and controller.has(Behaviour.CORDONING):
+        if not controller.has(Behaviour.CORDONED_LOG_DIRS):
             raise invalid_config(
                 "The cordoned.log.dirs configuration value cannot be set because it requires "
                 "metadata.version >= 4.3-IV0"
             )
-        may_grow = forwarded or Rule.CORDONED_CONFIG_MAY_GROW_ANYWHERE in rules
+        may_grow = forwarded or controller.has(Behaviour.CORDONED_CONFIG_MAY_GROW_ANYWHERE)
         if not may_grow and not _is_subset(record.value, cordoned):
             raise invalid_config(
                 "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
@@ -310,7 +308,8 @@ def _check_existence(controller: "ControllerContext", resource_type: int, name: 
     if resource_type == BROKER and name:
         node_id = parse_integer(name)
         cluster = controller.image.cluster
-        has_controllers = controller.log.kraft_version == 0 or controller.release.has(Behaviour.CONTROLLERS_ARE_NODES)
+        is_static = not controller.has(Behaviour.DYNAMIC_VOTERS)
+        has_controllers = is_static or controller.has(Behaviour.CONTROLLERS_ARE_NODES)
         controllers = {*cluster.controllers, *controller.config.static_voter_ids} if has_controllers else ()
         if node_id not in cluster.brokers and node_id not in controllers:
             raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

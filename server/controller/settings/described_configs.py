@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from mockraft.kafka_configs import described_configs
 from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
+from mockraft.releases import Behaviour
 from mockraft.server.controller.settings.configs import CORDONED_LOG_DIRS
-from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
@@ -21,7 +21,7 @@ def describe(controller: "ControllerContext", resource_type: int, name: str) -> 
 def describe_node(controller: "ControllerContext") -> list[DescribedConfig]:
     """Return all configs of this controller's node, sorted by name, including unknown keys that are set."""
     found = described_configs.describe_node(_layers(controller))
-    if Rule.CORDONED_CONFIG_IS_A_STRING in controller.config.rules:
+    if controller.has(Behaviour.CORDONED_CONFIG_IS_A_STRING):
         return [described_configs.as_string(key) if key.name == CORDONED_LOG_DIRS else key for key in found]
     return found
 

@@ -8,11 +8,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import BROKER
-from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
+from mockraft.releases import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
 from mockraft.server.controller.image import VersionRange
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.configs import MIN_INSYNC_REPLICAS
-from mockraft.server.controller.settings.features import ELR_VERSION, STREAMS_VERSION
+from mockraft.server.controller.settings.features import STREAMS_VERSION
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order, in_timeline_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -54,11 +54,11 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
     kraft_version = controller.log.kraft_version
     records: list[RecordAt] = []
     for name, (level, upgrade_type) in in_hash_map_order(updates):
-        keeps_kraft_version = name == KRAFT_VERSION and not controller.release.has(Behaviour.KRAFT_VERSION_STAYS)
+        keeps_kraft_version = name == KRAFT_VERSION and not controller.has(Behaviour.KRAFT_VERSION_STAYS)
         current = kraft_version if name == KRAFT_VERSION else finalized.get(name, 0)
         if keeps_kraft_version and level <= current and not _reason_not_supported(controller, name, level):
             # To Kafka below 4.1 it is also a feature like any other, while the log's control records have its level.
-            is_read = not controller.release.has(Behaviour.KRAFT_VERSION_RECORDS_ARE_NOT_READ)
+            is_read = not controller.has(Behaviour.KRAFT_VERSION_RECORDS_ARE_NOT_READ)
             _check(controller, name, level, finalized.get(name, 0) if is_read else 0, upgrade_type)
             records.append(RecordAt(FeatureLevelRecord(name=name, feature_level=level), 0))
             continue
@@ -111,14 +111,14 @@ def _reason_not_supported(controller: "ControllerContext", name: str, level: int
     cluster = controller.image.cluster
     for broker_id, broker in in_timeline_map_order(cluster.brokers):
         ranges.append((f"Broker {broker_id}", broker.features.get(name, _DISABLED)))
-    if "controller_registration" in controller.image.version.supports:
+    if controller.has(Behaviour.CONTROLLER_REGISTRATION):
         for controller_id, registered in in_timeline_map_order(cluster.controllers):
             if controller_id != own_id:
                 ranges.append((f"Controller {controller_id}", registered.features.get(name, _DISABLED)))
     for who, supported in ranges:
         if not supported.min_version <= level <= supported.max_version:
             return f"{who} {_how_far(supported)}"
-    if "controller_registration" in controller.image.version.supports:
+    if controller.has(Behaviour.CONTROLLER_REGISTRATION):
         for voter_id in controller.config.static_voter_ids:
             if voter_id != own_id and voter_id not in cluster.controllers:
                 return f"controller {voter_id} has not registered, and may not support this feature"

@@ -5,11 +5,19 @@ tables a `Release` has.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final, NamedTuple
 
-from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, NEWEST, SUPPORTED, MetadataVersion, Release
+from mockraft.releases import (
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED,
+    Behaviour,
+    Release,
+    metadata_version,
+)
 from mockraft.releases import release as release_named
+from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -17,27 +25,8 @@ from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 STREAMS_VERSION: Final = "streams.version"
-ELR_VERSION: Final = "eligible.leader.replicas.version"
-
-METADATA_VERSION_MIN: Final = 7
-"""3.3-IV3, the first one with which Kafka's own controller was released: the lowest of a new log.
-
-Controllers of Kafka 3.7 to 3.9 also open logs from 3.3-IV0 (level 4) on, which their kafka-storage formats.
-"""
-
-NO_OP_LEVEL: Final = 5
-REGISTRATION_CHANGE_LEVEL: Final = 6
-CONTROLLED_SHUTDOWN_LEVEL: Final = 7
-"""Lowest levels with NoOpRecord, BrokerRegistrationChangeRecord, and the state of a broker in controlled shutdown."""
 
 _BROKER_CONFIG_TYPE: Final = 4
-
-
-@cache
-def metadata_version(level: int) -> MetadataVersion:
-    """Return the metadata.version of a feature level, which means the same in every release; ValueError if unknown."""
-    known = (of for of in map(release_named, reversed(SUPPORTED)) if level in of.metadata_versions)
-    return next(known, release_named(NEWEST)).metadata_version(level)
 
 
 def metadata_version_level(text: str, release: Release, *, unstable: bool = False) -> int:
@@ -84,7 +73,6 @@ def bootstrap_records(
     is left out; `others` are additional records. With eligible leader replicas, min.insync.replicas is set for the
     cluster to `min_insync_replicas`. ValueError for an unknown level.
     """
-    version = metadata_version(level)
     levels = {**default_feature_levels(level, release), **(feature_levels or {})}
     bootstrap = [_feature_level_record(METADATA_VERSION, level)]
     bootstrap += [_feature_level_record(name, value) for name, value in sorted(levels.items()) if value > 0]
@@ -97,7 +85,7 @@ def bootstrap_records(
             value=str(min_insync_replicas),
         )
         bootstrap.append(RecordAt(config, 0))
-    if "metadata_transaction" not in version.supports:
+    if not metadata_version(level).has(Behaviour.METADATA_TRANSACTIONS):
         return bootstrap
     begin = RecordAt(BeginTransactionRecord(name="Bootstrap records"), 0)
     return [begin, *bootstrap, RecordAt(EndTransactionRecord(), 0)]

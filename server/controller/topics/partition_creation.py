@@ -34,7 +34,7 @@ def create_partitions(
     before 4.4: a topic that is too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its partitions
     that still fit are written.
     """
-    are_counted = controller.release.has(Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
+    are_counted = controller.has(Behaviour.ADDED_PARTITIONS_ARE_COUNTED)
     if are_counted and _added(controller, topics) > PARTITIONS_PER_REQUEST_MAX:
         message = "Excessively large number of additional partitions per request."
         raise ApiError(error_codes.POLICY_VIOLATION, message)
@@ -81,7 +81,9 @@ def _add_partitions(
     factor = _replication_factor(topic)
     if requested.assignments is None:
         usable = controller.usable_racks.of(controller)
-        placed = place(usable, min(added, room + 1), factor, controller.rng, controller.release)
+        placed = place(
+            usable, min(added, room + 1), factor, controller.rng, names_cordoning=controller.has(Behaviour.CORDONING)
+        )
         partitions = placed_partitions(controller, placed, factor)
     else:
         partitions = [

@@ -10,7 +10,6 @@ from mockraft.server.controller.settings import configs
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.server.controller.topics.placement import default_dir
-from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
@@ -39,12 +38,14 @@ def begin_change(
         return is_able(broker_id) and _is_online(controller, partition, broker_id)
 
     rules = PartitionRules(
-        version=controller.image.version,
-        elr_enabled=controller.image.elr_enabled,
+        record_version=controller.image.version.record_versions["PartitionChangeRecord"],
+        elr_enabled=controller.has(Behaviour.ELR),
+        epoch_grows=controller.has(Behaviour.EPOCH_GROWS_AS_THE_ISR_SHRINKS),
+        has_directories=controller.has(Behaviour.DIRECTORY_ASSIGNMENT),
         min_isr=min_isr(controller, topic) if isr_min is None else isr_min,
         is_acceptable_leader=is_acceptable_leader,
         default_dir=partial(default_dir, controller),
-        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in controller.config.rules,
+        writes_all_directories=controller.has(Behaviour.CHANGES_CONTAIN_ALL_DIRECTORIES),
         election=election or topic_election(controller, topic),
     )
     return PartitionChange(topic.topic_id, partition_id, partition, rules)
@@ -67,7 +68,7 @@ def _least(value: str | None, topic: Topic) -> int:
 
 def topic_election(controller: "ControllerContext", topic: Topic) -> Election:
     """Return the kind of election of the topic's partitions: unclean if its config allows it."""
-    if not controller.release.has(Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG):
+    if not controller.has(Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG):
         return Election.ONLINE
     value = configs.topic_config(controller, topic.name, configs.UNCLEAN_LEADER_ELECTION_ENABLE)
     return Election.UNCLEAN if value is not None and value.lower() == "true" else Election.ONLINE

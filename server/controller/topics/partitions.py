@@ -6,7 +6,6 @@ Kafka's PartitionChangeBuilder and PartitionReassignmentReplicas; KIP-455, KIP-8
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from mockraft.releases import MetadataVersion
 from mockraft.server.controller.image.topics import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -25,17 +24,20 @@ class PartitionRules:
     """Constraints of a change from the rest of the cluster.
 
     `min_isr` is the topic's effective min.insync.replicas, at most its replication factor. `is_acceptable_leader`
-    takes a broker id, `default_dir` returns the directory of a replica that has none yet. With `writes_all_directories`
-    every change contains all directories, not only a change of directories.
+    takes a broker id, `default_dir` returns the directory of a replica that has none yet. The bools are
+    behaviours. With `writes_all_directories` every change contains all directories, not only a change of
+    directories; with `epoch_grows` a smaller ISR has a new leader epoch.
     """
 
-    version: MetadataVersion
+    record_version: int
     elr_enabled: bool
+    has_directories: bool
     min_isr: int
     is_acceptable_leader: Callable[[int], bool]
     default_dir: Callable[[int], bytes]
     election: Election = Election.ONLINE
     writes_all_directories: bool = False
+    epoch_grows: bool = False
 
 
 class PartitionChange:
@@ -71,9 +73,9 @@ class PartitionChange:
             record.leader_recovery_state = self.leader_recovery_state
         if record == PartitionChangeRecord(partition_id=self.partition_id, topic_id=self.topic_id):
             return None
-        if self.rules.writes_all_directories and "directory_assignment" in self.rules.version.supports:
+        if self.rules.writes_all_directories and self.rules.has_directories:
             record.directories = self._directories()
-        return RecordAt(record, self.rules.version.record_versions["PartitionChangeRecord"])
+        return RecordAt(record, self.rules.record_version)
 
     def _complete_reassignment(self) -> None:
         """Complete a reassignment when all added replicas are in sync and dropping the rest loses nothing."""
@@ -144,7 +146,7 @@ class PartitionChange:
 
     def _bump_leader_epoch_for_isr_shrink(self, record: PartitionChangeRecord) -> None:
         """Increase the leader epoch when the ISR shrinks, for brokers before 3.6 (KAFKA-15021)."""
-        if not self.rules.version.leader_epoch_bump_on_isr_shrink:
+        if not self.rules.epoch_grows:
             return
         if record.leader == NO_LEADER_CHANGE and record.isr is not None and not {*self.partition.isr} <= {*record.isr}:
             record.leader = self.partition.leader
@@ -159,7 +161,7 @@ class PartitionChange:
 
     def _set_assignment(self, record: PartitionChangeRecord) -> None:
         if self.replicas:
-            if "directory_assignment" in self.rules.version.supports:
+            if self.rules.has_directories:
                 directories = self._directories()
                 if tuple(directories) != self.partition.directories:
                     record.directories = directories

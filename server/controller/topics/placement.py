@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.kafka_api import directory_ids
-from mockraft.releases import Behaviour, Release, release
+from mockraft.releases import Behaviour
 from mockraft.server.controller.result import ApiError
-from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
     from random import Random
 
     from mockraft.server.controller.context import ControllerContext
-
-_DEFAULT_RELEASE = release()
 
 
 class UsableBroker(NamedTuple):
@@ -78,31 +75,27 @@ class UsableRacks:
 
 def default_dir(controller: ControllerContext, broker_id: int) -> bytes:
     """Return the directory of a new replica on this broker: Kafka's ClusterDescriber.defaultDir, or a proposal's."""
-    rules = controller.config.rules
-    if not rules:
-        return controller.image.cluster.default_dir(broker_id)
     registration = controller.image.cluster.brokers.get(broker_id)
-    if registration is not None and Rule.DEFAULT_DIR_IS_NOT_CORDONED in rules:
+    if registration is not None and controller.has(Behaviour.DEFAULT_DIR_IS_NOT_CORDONED):
         for directory_id in registration.log_dirs:
             if directory_id not in (registration.cordoned_log_dirs or ()):
                 return directory_id
     found = controller.image.cluster.default_dir(broker_id)
-    if Rule.NEW_REPLICAS_ARE_UNASSIGNED in rules:
+    if controller.has(Behaviour.NEW_REPLICAS_ARE_UNASSIGNED):
         found = directory_ids.UNASSIGNED
-    if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules:
+    if found == directory_ids.UNASSIGNED and controller.has(Behaviour.UNASSIGNED_DIR_IS_ZERO):
         return directory_ids.MIGRATING
     return found
 
 
 def place(
-    usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random, of: Release = _DEFAULT_RELEASE
+    usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random, *, names_cordoning: bool = True
 ) -> list[list[int]]:
     """Return replicas for each of `partitions` new partitions on the usable brokers, the preferred leader first.
 
     ApiError INVALID_REPLICATION_FACTOR when there are too few brokers.
     """
     racks = _RackList(usable, rng)
-    names_cordoning = of.has(Behaviour.CORDONING)
     if replication_factor <= 0:
         raise invalid_factor(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."

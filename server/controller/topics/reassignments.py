@@ -6,12 +6,12 @@ A reassignment is completed by the first change of the partition that finds its 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.server.controller.topics.topics import check_manual_assignment, first_cordoned, invalid_assignment
-from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import ReassignablePartition, ReassignableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -62,7 +62,7 @@ def _alter(
     if target.replicas is None:
         return _cancel(controller, topic, target.partition_index, partition)
     # The KIP's text refuses them later, with INELIGIBLE_REPLICA.
-    allows_cordoned = Rule.NO_REASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules
+    allows_cordoned = controller.has(Behaviour.NO_REASSIGNMENT_TO_CORDONED_BROKERS)
     check_manual_assignment(controller, target.replicas, None, allows_cordoned=allows_cordoned)
     if not may_change_factor:
         _check_factor(partition, len(target.replicas))
@@ -106,7 +106,7 @@ def _change(
     """
     adding = sorted({*target} - {*partition.replicas})
     removing = sorted({*partition.replicas} - {*target})
-    if Rule.NO_REASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules:
+    if controller.has(Behaviour.NO_REASSIGNMENT_TO_CORDONED_BROKERS):
         cordoned = first_cordoned(controller, adding)
         if cordoned is not None:
             message = f"Broker {cordoned} has no log directory that is not cordoned."

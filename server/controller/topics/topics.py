@@ -22,7 +22,6 @@ from mockraft.server.controller.settings.configs import Change, EffectiveConfig
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.settings.policies import NewTopic, ask
 from mockraft.server.controller.topics.placement import default_dir, invalid_factor, place
-from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreatableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -61,7 +60,7 @@ def create_topics(
 
     ApiError POLICY_VIOLATION for all of them when they are too much for one batch.
     """
-    if controller.release.has(Behaviour.PARTITION_COUNT_IS_NAMED):
+    if controller.has(Behaviour.PARTITION_COUNT_IS_NAMED):
         _check_total_partitions(controller, topics)
     results: dict[str, CreatedTopic | ApiError] = dict(_invalid_names(controller, topics))
     records: list[RecordAt] = []
@@ -216,7 +215,7 @@ def check_new_assignment(
 ) -> None:
     """Check as `check_manual_assignment`, for a new partition; a proposal also forbids cordoned brokers."""
     check_manual_assignment(controller, replicas, replication_factor)
-    if Rule.NO_ASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules:
+    if controller.has(Behaviour.NO_ASSIGNMENT_TO_CORDONED_BROKERS):
         cordoned = first_cordoned(controller, replicas)
         if cordoned is not None:
             raise invalid_assignment(
@@ -244,7 +243,7 @@ def check_manual_assignment(
     """
     if not replicas:
         raise invalid_assignment("The manual partition assignment includes an empty replica list.")
-    refuses_cordoned = not allows_cordoned and controller.release.has(Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS)
+    refuses_cordoned = not allows_cordoned and controller.has(Behaviour.CORDONED_BROKERS_GET_NO_REPLICAS)
     previous = None
     for broker_id in sorted(replicas):
         if broker_id not in controller.image.cluster.brokers:
@@ -278,7 +277,13 @@ def _placed(controller: ControllerContext, topic: CreatableTopic) -> list[Partit
     if factor == USE_DEFAULT:
         factor = config.default_replication_factor
     try:
-        placed = place(controller.usable_racks.of(controller), count, factor, controller.rng, controller.release)
+        placed = place(
+            controller.usable_racks.of(controller),
+            count,
+            factor,
+            controller.rng,
+            names_cordoning=controller.has(Behaviour.CORDONING),
+        )
     except ApiError as refusal:
         raise invalid_factor(f"Unable to replicate the partition {factor} time(s): {refusal.message}") from None
     return placed_partitions(controller, placed, factor)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 import pytest
+from mockraft.releases import Behaviour
 from mockraft.server.apis import update_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -153,7 +154,7 @@ def test_elr_needs_a_metadata_version(new_cluster: type[Cluster], refusal: Refus
     why = f"{ELR} could not be set to 1 because it depends on {METADATA} level 23"
     assert refusal(cluster, (ELR, 1, UP)) == f"Invalid update version 1 for feature {ELR}. {why}"
     assert cluster.ask(request((ELR, 1, UP), (METADATA, 23, UP))).error_code == 0
-    assert cluster.controller.image.elr_enabled
+    assert cluster.controller.has(Behaviour.ELR)
 
 
 def test_every_feature_needs_a_metadata_version_that_there_is(new_cluster: type[Cluster], refusal: Refusal) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.controller.image import Image
-from mockraft.testing.proposals import overlay_of, rules_of
+from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -26,7 +26,7 @@ class Proposed(Cluster):
         overlay = overlay_of(profiles, schemas)
         assert overlay is not None
         self.overlay = overlay
-        super().__init__(rules=rules_of(profiles), overlay=self.overlay, **options)
+        super().__init__(proposals=proposals_of(profiles), overlay=self.overlay, **options)
         self.apis = apis_over(self.apis, self.overlay)
 
     def ask(self, request: Any, version: int | None = None, **how: Any) -> Any:

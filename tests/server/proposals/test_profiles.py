@@ -1,13 +1,10 @@
-"""The rules of each profile, and of several profiles together."""
+"""The behaviour of each profile, and of several profiles together."""
 
-import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.server.config import ControllerConfig
-from mockraft.server.rules import PROFILES, Rule
-from mockraft.testing.proposals import NAMES, overlay_of, rules_of
+from mockraft.releases import Behaviour
+from mockraft.testing.proposals import NAMES, overlay_of, proposals_of
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
@@ -19,45 +16,19 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
 from ...conftest import Cluster
 from .conftest import Proposed
 
-ROOT = Path(__file__).parents[3]
-CONTROLLER = ROOT / "server" / "controller"
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
 LOST = bytes(15) + b"\x02"
 
 
-def test_rules_are_inactive_by_default() -> None:
-    assert ControllerConfig().rules == frozenset()
-    assert ControllerConfig().overlay is None
-    config = ControllerConfig(rules=rules_of(NAMES), overlay=overlay_of(NAMES))
-    assert hash((config.rules, config.overlay)) == hash((rules_of(NAMES), overlay_of(NAMES)))
-
-
-@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
-def test_rule_is_found_at_its_wording(rule: Rule) -> None:
-    module, function = rule.value.decided_in.split(".")
-    tree = ast.parse(next(CONTROLLER.rglob(f"{module}.py")).read_text())
-    (found,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function)
-    named = {node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)}
-    assert rule.name in named
-
-
-@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
-def test_the_documents_table_has_the_rule_as_it_is(rule: Rule) -> None:
-    result = rule.value
-    row = f"| `{rule.name}` | {result.proposal} | {result.sentence} | {result.shipped} | `{result.decided_in}` |"
-    assert row in (ROOT / "docs" / "how-to" / "faults" / "proposals.md").read_text().splitlines()
-
-
-def test_every_rule_belongs_to_a_profile() -> None:
-    assert set(PROFILES) == set(NAMES)
-    assert frozenset().union(*PROFILES.values()) == frozenset(Rule)
+def test_every_proposal_with_a_behaviour_is_a_profile() -> None:
+    assert {each.row.proposal for each in Behaviour} - {""} <= set(NAMES)
 
 
 def test_a_profile_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(ValueError, match=r"there is no profile 'kip-9'; there are kip-18, kip-113"):
         overlay_of(["kip-9"])
     with pytest.raises(ValueError, match="there is no profile"):
-        rules_of(["kip-9"])
+        proposals_of(["kip-9"])
 
 
 def test_two_proposals_are_served_together(proposed: type[Proposed]) -> None:

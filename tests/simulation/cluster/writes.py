@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -68,7 +69,7 @@ def reassign(world: World, topic: str, replicas: tuple[int, ...]) -> None:
     topic_id = world.topic(topic)
     if topic_id is None or world.partitions()[topic_id, 0].is_reassigning:
         return
-    if world.image.elr_enabled:
+    if world.image.has(Behaviour.ELR):
         replicas = (*replicas, *({1, 2, 3} - {*replicas}))
     partition = ReassignablePartition(partition_index=0, replicas=list(replicas))
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[partition])])

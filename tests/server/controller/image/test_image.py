@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.releases import release
+from mockraft.releases import Behaviour, metadata_version, release
 from mockraft.server.controller.image import NOT_MODELLED, Image
 from mockraft.server.controller.image.image import APPLIES
 from mockraft.server.controller.image.replay_error import ReplayError
@@ -31,9 +31,8 @@ def image_of(*applied: Any) -> Image:
 
 def full_image(level: int = 30) -> Image:
     """An image with something of everything that a level can say."""
-    supports = release().metadata_versions[level].supports
-    directories = "directory_assignment" in supports
-    elr = "elr" in supports
+    version = metadata_version(level)
+    directories, elr = version.has(Behaviour.DIRECTORY_ASSIGNMENT), version.has(Behaviour.ELR_RECORDS)
     result = [
         record("FeatureLevelRecord", name="metadata.version", feature_level=level),
         record("FeatureLevelRecord", name="group.version", feature_level=1),
@@ -48,7 +47,7 @@ def full_image(level: int = 30) -> Image:
             fenced=False,
             in_controlled_shutdown=True,
             log_dirs=[uuid(11), uuid(10)] if directories else [],
-            cordoned_log_dirs=[uuid(10)] if "cordoned_log_dirs" in supports else None,
+            cordoned_log_dirs=[uuid(10)] if version.has(Behaviour.CORDONED_LOG_DIRS) else None,
         ),
         record("TopicRecord", name="t", topic_id=uuid(2)),
         record(
@@ -74,7 +73,7 @@ def full_image(level: int = 30) -> Image:
             "AccessControlEntryRecord", id=uuid(40), resource_type=2, resource_name="t", principal="User:a", host="*"
         ),
     ]
-    if "controller_registration" in supports:
+    if version.has(Behaviour.CONTROLLER_REGISTRATION):
         result.append(
             record(
                 "RegisterControllerRecord",
@@ -84,11 +83,11 @@ def full_image(level: int = 30) -> Image:
                 features=[ControllerFeature(name="kraft.version", min_supported_version=0, max_supported_version=1)],
             )
         )
-    if "scram" in supports:
+    if version.has(Behaviour.SCRAM):
         result.append(
             record("UserScramCredentialRecord", name="a", mechanism=1, salt=b"s", stored_key=b"k", iterations=9)
         )
-    if "delegation_token" in supports:
+    if version.has(Behaviour.DELEGATION_TOKENS):
         result.append(
             record("DelegationTokenRecord", owner="User:a", renewers=["User:b"], token_id="x", max_timestamp=7)
         )

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from mockraft.releases import release
+from mockraft.releases import metadata_version, release
 from mockraft.server.controller.settings import features
 
 IN_4_3 = {
@@ -49,32 +49,10 @@ def test_lists_only_versions_that_a_new_log_of_the_release_can_begin_with(text: 
     [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (22, 3, 1), (23, 3, 2), (29, 3, 2), (30, 4, 2)],
 )
 def test_record_versions_follow_the_level(level: int, register_broker: int, partition: int) -> None:
-    versions = features.metadata_version(level).record_versions
+    versions = metadata_version(level).record_versions
     assert versions["RegisterBrokerRecord"] == register_broker
     assert versions["PartitionRecord"] == versions["PartitionChangeRecord"] == partition
     assert versions.get("RegisterControllerRecord") == (0 if level >= 15 else None)
-
-
-@pytest.mark.parametrize(
-    ("ability", "lowest"),
-    [
-        ("migration", 8),
-        ("scram", 11),
-        ("metadata_transaction", 13),
-        ("delegation_token", 14),
-        ("controller_registration", 15),
-        ("directory_assignment", 17),
-        ("elr", 23),
-        ("cordoned_log_dirs", 30),
-    ],
-)
-def test_an_ability_comes_with_its_level(ability: str, lowest: int) -> None:
-    assert next(v.level for v in release().metadata_versions.values() if ability in v.supports) == lowest
-
-
-def test_isr_shrinks_bump_the_leader_epoch_below_level_12() -> None:
-    bumping = [v.level for v in release().metadata_versions.values() if v.leader_epoch_bump_on_isr_shrink]
-    assert bumping == [7, 8, 9, 10, 11]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from mockraft.releases import Behaviour, metadata_version
 from mockraft.server.controller.image.topics import RECOVERING, Partition
-from mockraft.server.controller.settings.features import metadata_version
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.wire.message import field_names
@@ -32,8 +32,11 @@ def change(
     election: Election = Election.ONLINE,
     **targets: Any,
 ) -> PartitionChange:
+    version = metadata_version(level)
     rules = PartitionRules(
-        version=metadata_version(level),
+        record_version=version.record_versions["PartitionChangeRecord"],
+        has_directories=version.has(Behaviour.DIRECTORY_ASSIGNMENT),
+        epoch_grows=version.has(Behaviour.EPOCH_GROWS_AS_THE_ISR_SHRINKS),
         elr_enabled=elr,
         min_isr=min_isr,
         is_acceptable_leader=set(alive).__contains__,
