@@ -27,8 +27,7 @@ import load
 from contenders import PURE, SESSION_TIMEOUT_MS, SPEED, address, brokers_up, heartbeat
 from growth import World
 from mockraft.kafka_api.clock import RealClock
-from mockraft.server.apis import broker_heartbeat
-from mockraft.server.apis.api import answer
+from mockraft.kafka_api.connections import PendingRequest
 from mockraft.server.tcp import TcpListener
 from mockraft.wire.connection import parse_request, read_request_body, write_request
 
@@ -61,38 +60,32 @@ def node_steps() -> list[tuple[str, float]]:
     world = World()
     world.add_brokers(CONNECTIONS)
     node, now_ms = world.node, world.now_ms
-    controller, connection, responses = node.controller, node._connections[1], node.responses
+    controller, connection = node.controller, node._connections[1]
     data = world.frame(heartbeat(1, world.epochs[1]), 2)
     frame = data[4:]
     clock = RealClock()
-    responses.now_us = clock.now_us
-    listener = TcpListener(node, clock)
-    listener._timer_ms = 0  # armed, as it is most of the time
-    request = parse_request(frame, node.messages)
-    api = node.apis[request.api_key]
-    body = read_request_body(request, api.request, 1 << 16)
-    ctx = connection.context(request, "CONTROLLER", node.apis, now_ms, clock.now_us())
-    response = broker_heartbeat.handle(body, ctx, controller)
-    written, version = responses.written(api, request, body, ctx, response)
-    node.step(1, data, now_ms)
+    shell = TcpListener(node, clock)
+    shell._timer_ms = 0  # armed, as it is most of the time
+    header = parse_request(frame, node.messages)
+    api = node.apis[header.api_key]
+    body = read_request_body(header, api.request, 1 << 16)
+    ctx = node.context(header, connection.client, now_ms)
+    request = PendingRequest(connection, api, body, ctx, now_ms, clock.now_us())
+    response = api.handle(body, ctx, controller)
+    sent = node.written(request, response)
 
-    now_us = clock.now_us()
     handle = cost_us(lambda: api.handle(body, ctx, controller))
-    dispatch = cost_us(lambda: answer(api, body, ctx, controller))
-    read = cost_us(lambda: read_request_body(request, api.request, 1 << 16))
+    dispatch = cost_us(lambda: node.answer(request))
     steps = [
         ("split frames", cost_us(lambda: connection.reader.receive_data(data))),
         ("read the request header", cost_us(lambda: parse_request(frame, node.messages))),
-        ("read the body, within the element budget", read),
-        ("make the context", cost_us(lambda: connection.context(request, "CONTROLLER", node.apis, now_ms, now_us))),
+        ("read the body, within the element budget", cost_us(lambda: node._read(header))),
+        ("make the context", cost_us(lambda: node.context(header, connection.client, now_ms))),
         ("dispatch: authorizer, active controller, errors", dispatch - handle),
         ("handle: contact, state, directories, response", handle),
-        ("write the response", cost_us(lambda: responses.written(api, request, body, ctx, response))),
-        (
-            "journal, counts, and the time taken",
-            cost_us(lambda: responses.note(connection, request, ctx, now_ms, written, version, "controller")),
-        ),
-        ("find what is due next, and keep the timer", cost_us(lambda: listener.perform((), now_ms))),
+        ("write the response", cost_us(lambda: node.written(request, response))),
+        ("journal, counts, and the time taken", cost_us(lambda: node._note(request, sent, now_ms))),
+        ("find what is due next, and keep the timer", cost_us(lambda: shell.perform((), now_ms))),
     ]
     whole = cost_us(lambda: node.step(1, data, now_ms))
     known = sum(each for name, each in steps if "timer" not in name)

@@ -67,7 +67,7 @@ class Forwarding(Component):
         controller does not know the version: the client has to send ApiVersions again.
         """
         answers: list[EnvelopeResponse | ApiError] = []
-        self.send(envelope_of(ctx.frame if frame is None else frame, ctx), answers.append)
+        self.send(envelope_of(ctx.header.frame if frame is None else frame, ctx), answers.append)
 
         def retry(_now_ms: int, _expired: bool) -> bytes | None:
             return self._opened(answers[0], api, ctx) if answers else None
@@ -111,7 +111,7 @@ class Forwarding(Component):
 
 def frame_of(request: Message, ctx: RequestContext) -> bytes:
     """Return a request with the received one's header, in the form that an envelope carries."""
-    return write_request(request, ctx.api_version, ctx.correlation_id, ctx.client_id)[4:]
+    return write_request(request, ctx.api_version, ctx.correlation_id, ctx.header.client_id)[4:]
 
 
 def envelope_of(frame: bytes, ctx: RequestContext) -> EnvelopeRequest:

@@ -68,7 +68,7 @@ class TopicCreation:
         version = CreateTopicsRequest.max_version
         if (theirs := self._forwarding.api_versions) is not None:
             version = min(version, theirs.get(api_keys.CREATE_TOPICS, (0, version))[1])
-        frame = write_request(request, version, ctx.correlation_id, ctx.client_id)[4:]
+        frame = write_request(request, version, ctx.correlation_id, ctx.header.client_id)[4:]
 
         def answered(response: EnvelopeResponse | ApiError) -> None:
             self.in_flight.difference_update(new)

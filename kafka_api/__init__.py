@@ -2,8 +2,11 @@
 
 * `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
 * `parked` is the result of a handler that must wait.
-* `clock` is the machine's time, or virtual time.
+* `listener` is a listener without sockets: frames, logins (`login`, `logins`), dispatch, bursts and turns, limits,
+  parked requests, stubs, the `journal`. A server derives its own with its APIs; `connections` has their state.
 * `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.
+* `shell` is the asyncio side of any listener: sockets (`listening`), `tls`, timer, idle connections.
+* `clock` is the machine's time, or virtual time.
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `option_types` checks the values of options.
 * `extras` explains how to install a missing package.
@@ -11,5 +14,6 @@
 * `private_files` and `directory_lock` are for files of one process, `linear_patterns` for regular expressions of users.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
 
-But for the clock, this package has no time, sockets, threads or randomness of its own. It imports only `wire`.
+But for `clock`, `listening` and `shell`, this package has no time, sockets, threads or randomness of its own. It
+imports only `wire`.
 """

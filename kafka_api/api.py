@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.wire import error_codes
+from mockraft.wire.connection import FRAME_BYTES_MAX
 from mockraft.wire.message import Message, field_names
+
+if TYPE_CHECKING:
+    from mockraft.wire.connection import Request
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client that did not authenticate."""
@@ -22,7 +26,8 @@ class Api(Generic[RequestT, ResponseT]):
 
     Servers narrow the type of `handle`. `error_form(request, error_code, message)` makes the error response of an API
     that needs more than the code and, if the response has a field for it, the message. A version below 0 stands for
-    the message's own limit.
+    the message's own limit. `served_by` is the server's name in the journal. `validate` raises WireError for a
+    decodable body that Kafka's request class rejects.
     """
 
     request: type[RequestT]
@@ -31,6 +36,8 @@ class Api(Generic[RequestT, ResponseT]):
     error_form: Callable[[RequestT, int, str | None], ResponseT] | None = None
     min_version: int = -1
     max_version: int = -1
+    served_by: str = "broker"
+    validate: Callable[[RequestT], None] | None = None
 
     def __post_init__(self) -> None:
         if self.error_form is None:
@@ -54,6 +61,14 @@ class Api(Generic[RequestT, ResponseT]):
         """The lowest and the highest served version."""
         return self.min_version, self.max_version
 
+    def answered_version(self, api_version: int) -> int:
+        """Return a response's version: an unknown ApiVersions version is answered in 0 (RequestContext.apiVersion)."""
+        return api_version if 0 <= api_version <= self.max_version else 0
+
+    def elements_max(self, limits: Any) -> int:
+        """Return the maximum number of elements in a request; here, of those that fit into one."""
+        return FRAME_BYTES_MAX
+
     def error(self, request: RequestT, error_code: int, message: str | None) -> ResponseT:
         """Return the error response of this API; `message` is None for an error without a text."""
         assert self.error_form is not None
@@ -62,6 +77,10 @@ class Api(Generic[RequestT, ResponseT]):
     def unknown_server_error(self, request: RequestT) -> ResponseT:
         """Return the response to a request whose handler failed unexpectedly."""
         return self.error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
+
+
+AnyApi: TypeAlias = Api[Any, Any]
+"""An API of unknown message classes, as in a table by API key."""
 
 
 def error_code_only(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
@@ -81,13 +100,74 @@ def error_with_default_message(response: Callable[..., ResponseT]) -> Callable[[
     )
 
 
+class ConnectionClosedError(Exception):
+    """The client's connection must be closed without a response; the text is the reason for the log."""
+
+
+class Client(NamedTuple):
+    """The other end of a connection, as far as it is known: address, principal (`User:name`), broker id or -1.
+
+    `listener` is the name of the listener, `token_authenticated`: the principal logged in with a delegation token.
+    """
+
+    connection_id: int
+    address: str
+    listener: str
+    principal: str = ANONYMOUS
+    broker_id: int = -1
+    token_authenticated: bool = False
+
+
 @dataclass(slots=True)
 class RequestContext:
-    """Context of a request: its header and the client. `principal` is `User:name`, `client_address` an IP address."""
+    """Context of a request: its header, the client, and the time (Kafka's RequestContext).
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    principal: str
-    client_address: str
+    `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
+    whole.
+    """
+
+    header: Request
+    client: Client
+    now_ms: int
+    failure: str | None = field(default=None, init=False)
+    refused_with: int = field(default=0, init=False)
+
+    @property
+    def api_key(self) -> int:
+        """Number of the API on the wire."""
+        return self.header.api_key
+
+    @property
+    def api_version(self) -> int:
+        """Version of the request."""
+        return self.header.api_version
+
+    @property
+    def correlation_id(self) -> int:
+        """Correlation id of the request."""
+        return self.header.correlation_id
+
+    @property
+    def client_id(self) -> str:
+        """Client id of the request, empty for none."""
+        return self.header.client_id or ""
+
+    @property
+    def principal(self) -> str:
+        """The client's name, `User:name`."""
+        return self.client.principal
+
+    @property
+    def client_address(self) -> str:
+        """The client's address."""
+        return self.client.address
+
+    @property
+    def connection_id(self) -> int:
+        """Number of the connection."""
+        return self.client.connection_id
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener."""
+        return self.client.listener

@@ -49,4 +49,13 @@ class AwaitSent:
     connection_id: int
 
 
+class ServerEffect:
+    """An effect of the server behind the listener, which a part of its shell carries out. It is on no connection."""
+
+    __slots__ = ()
+
+    connection_id: int
+
+
 ConnectionEffect: TypeAlias = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent
+Effect: TypeAlias = ConnectionEffect | ServerEffect

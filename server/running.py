@@ -12,6 +12,8 @@ from pathlib import Path
 
 from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
+from mockraft.kafka_api.listening import bind
+from mockraft.kafka_api.tls import server_context
 from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.apis.offered import offered
@@ -19,13 +21,11 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer
-from mockraft.server.listening import bind
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.security_options import uses_tls
 from mockraft.server.stubs.script import Script
 from mockraft.server.tcp import TcpListener
-from mockraft.server.tls import server_context
 
 GRACEFUL_SHUTDOWN_S = 1.0
 """Time that a stopping leader waits for the other nodes to receive its EndQuorumEpoch."""
@@ -141,7 +141,7 @@ class RunningController:
             self.controller.close()
             raft = Raft.open(config, now_ms, self._rng)
         self.node = _node(config, raft, self._rng, now_ms, self.node.script, self.node.journal)
-        self.listener.serve(self.node)
+        self.listener.serve_node(self.node)
 
     async def stop(self) -> None:
         """Close the listener, every connection and the log; the leader of several nodes resigns first."""

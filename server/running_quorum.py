@@ -18,10 +18,10 @@ from pathlib import Path
 
 from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
+from mockraft.kafka_api.listening import bind
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.listening import bind
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
 from mockraft.server.stubs.script import Script

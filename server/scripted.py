@@ -7,23 +7,24 @@ channel. A stub that raises is answered with UNKNOWN_SERVER_ERROR, as a handler 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
+from mockraft.kafka_api import api as serving_api
+from mockraft.kafka_api.api import AnyApi
+from mockraft.kafka_api.connections import AnyRequest, Connection, Result
+from mockraft.kafka_api.effects import Close, Reset
+from mockraft.kafka_api.journal import Answer, Exchange
+from mockraft.kafka_api.listener import Listener
 from mockraft.kafka_api.parked import NEVER_MS, Parked
-from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
-from mockraft.server.connection_state import Connection
-from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import Close, Effect, Reset, Send
-from mockraft.server.responses import Responses, answered_version
+from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import Blackhole
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import api_keys
-from mockraft.wire.connection import Request
 from mockraft.wire.message import Message
 
 NOTHING: Final = Message()
@@ -38,48 +39,43 @@ _RELEASED.reason.append("blackholed until released")
 @dataclass(slots=True, eq=False)
 class ScriptedRequest:
     """One request with its stub (None: strict mode without a match, or an Envelope that carries a stubbed
-    request) and its result. `carried` is the request inside an Envelope that a stub serves.
+    request) and its result. `carried` is the request inside an Envelope that a stub serves, `own` asks the server.
     """
 
-    stubs: StubList
+    scripts: ScriptedRequests
     stub: Stub | None
     received: StubRequest
-    api: AnyApi
-    body: Message
-    ctx: RequestContext
-    ask_controller: Callable[[], Result]
+    request: AnyRequest
+    own: Callable[[], Result]
     unmatched: bool = False
     is_noted: bool = False
     carried: ScriptedRequest | None = None
     plan: AnswerPlan = field(init=False)
-    received_ms: int = field(init=False)
     _call: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.plan = _PASS if self.stub is None else self.stub.plan
-        self.received_ms = self.ctx.now_ms
         self._call = 0 if self.stub is None else self.stub.call_count
 
     def begin(self, now_ms: int) -> Result:
         """Return the response, NOTHING, or `Parked`."""
         try:
-            stub = self.stub
-            if self.stubs.holder(self.received) is not None:
+            stub, stubs = self.stub, self.scripts.stubs
+            if stubs.holder(self.received) is not None:
                 self.plan = _HELD
                 return self._until_released()
             if stub is not None and self.plan.varies:
                 self.plan = self.plan.resolved(self._call, self.received)
             if stub is not None and self.plan.held_by:
-                self.stubs.hold(stub, self.received, self.plan.held_by)
+                stubs.hold(stub, self.received, self.plan.held_by)
                 return self._until_released()
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
-            failed: Message = broken(self.api, self.body, self.ctx)
-            return failed
+            return self.scripts.listener.broken(self.request)
 
     def _until_released(self) -> Parked[Result]:
         def retry(now_ms: int, expired: bool) -> Result | None:
-            if self.stubs.holder(self.received) is not None:
+            if self.scripts.stubs.holder(self.received) is not None:
                 return None
             self.plan = _RELEASED
             return self._respond(now_ms)
@@ -95,16 +91,16 @@ class ScriptedRequest:
         return Parked(due_ms, lambda now_ms, expired: then(now_ms) if expired or now_ms >= due_ms else None)
 
     def _respond(self, now_ms: int) -> Result:
-        plan = self.plan
+        plan, request = self.plan, self.request
         for change in plan.request_changes:
-            change(self.body)
+            change(request.body)
         if plan.respond is not None:
-            self.ctx.refused_with = plan.refused_with
-            return self._delayed(plan.respond(self.api, self.received), now_ms)
+            request.ctx.refused_with = plan.refused_with
+            return self._delayed(plan.respond(request.api, self.received), now_ms)
         if not plan.passes:
             return self._delayed(NOTHING, now_ms)
-        self.ctx.now_ms = now_ms
-        return self._follow(self.ask_controller(), now_ms)
+        request.ctx.now_ms = now_ms
+        return self._follow(self.own(), now_ms)
 
     def _follow(self, response: Result, now_ms: int) -> Result:
         """Return the controller's own answer, now or once it is ready."""
@@ -112,20 +108,95 @@ class ScriptedRequest:
             return self._delayed(response, now_ms)
         return response.then(self._follow)
 
-    def _delayed(self, response: Message, now_ms: int) -> Result:
-        if self.plan.response_changes and response is not NOTHING:
-            version = answered_version(self.api, self.received.api_version)
+    def _delayed(self, response: Message | bytes, now_ms: int) -> Result:
+        if self.plan.response_changes and isinstance(response, Message) and response is not NOTHING:
+            api = self.request.api
+            version = api.answered_version(self.received.api_version)
             # A copy: a handler's response may be shared with other requests.
-            response = self.api.response.read(response.write(version), version)
+            changed: Message = api.response.read(response.write(version), version)
             for change in self.plan.response_changes:
-                given = change(response)
-                response = response if given is None else given
+                given = change(changed)
+                changed = changed if given is None else given
+            response = changed
         return self._wait(self.plan.delays, now_ms, lambda _: response)
+
+    def parked(self) -> Answer | None:
+        """Return what the journal has of a blackholed request, at once, as its end is unknown."""
+        held = next((part for part in self.parts if part.plan.held_by), None)
+        if held is None or held.stub is None or self.is_noted:
+            return None
+        self.is_noted = True
+        stub_id = held.stub.id
+        reason = _because(["blackholed"], held.stub)
+        return Answer(b"", self._version, f"stub {stub_id}", None, stub_id, False, reason)
+
+    def finish(self, response: Message | bytes) -> tuple[Answer, Close | Reset | None]:
+        """Return what is sent, and the effect that ends the connection, if any."""
+        request = self.request
+        answer = Answer(b"", self._version, request.api.served_by)
+        if response is not NOTHING:
+            answer = self.scripts.listener.written(request, response)
+        stub, is_own, end = None, False, ""
+        words: list[str] = []
+        frame = answer.frame
+        for part in reversed(self.parts):
+            plan = part.plan
+            frame = part.edited(frame)
+            stub = stub or part.stub
+            is_own = is_own or not plan.is_untouched
+            end = end or plan.end
+            words += plan.reason
+        reason = None if stub is None or not words else _because(words, stub)
+        answer = answer._replace(
+            frame=frame,
+            served_by=f"stub {stub.id}" if stub is not None and is_own else answer.served_by,
+            failure=request.ctx.failure,
+            matched=None if stub is None else stub.id,
+            unmatched=self.unmatched,
+            reason=reason,
+        )
+        if not end or reason is None:
+            return answer, None
+        return answer, (Reset if end == "reset" else Close)(request.connection.connection_id, reason)
+
+    def ended(self) -> Answer | None:
+        """Return what the journal has of a request whose connection ended while it waited, unless it has it."""
+        if self.is_noted:
+            return None
+        served = self if self.carried is None else self.carried
+        stub = served.stub or self.stub
+        reason = "the connection ended before the answer"
+        return Answer(
+            b"",
+            self._version,
+            self.request.api.served_by if stub is None or served.plan.passes else f"stub {stub.id}",
+            self.request.ctx.failure,
+            None if stub is None else stub.id,
+            self.unmatched,
+            reason if stub is None else _because([reason], stub),
+        )
+
+    def served(self, exchange: Exchange, now_ms: int) -> None:
+        """Add the journal's entry to the calls of the stubs."""
+        for part in self.parts:
+            if part.stub is not None:
+                part.stub.calls.append(exchange)
+                part.stub.last_served_ms = now_ms
+
+    @property
+    def parts(self) -> tuple[ScriptedRequest, ...]:
+        """The request, and the one inside its Envelope, if a stub serves that."""
+        return (self,) if self.carried is None else (self, self.carried)
+
+    @property
+    def _version(self) -> int:
+        version: int = self.request.api.answered_version(self.request.ctx.api_version)
+        return version
 
     def edited(self, frame: bytes) -> bytes:
         """Return the bytes sent in place of the response's frame."""
         plan = self.plan
-        if plan.is_untouched or (self.ctx.failure is not None and not plan.passes):
+        if plan.is_untouched or (self.request.ctx.failure is not None and not plan.passes):
             return frame
         frame = frame if plan.raw is None else plan.raw
         for edit in plan.frame_edits:
@@ -134,156 +205,56 @@ class ScriptedRequest:
 
 
 class ScriptedRequests:
-    """The stubs of a node, applied to its requests. `consider` is called only while stubs are armed."""
+    """The stubs of a listener, applied to its requests. `consider` is called only while stubs are armed."""
 
-    def __init__(self, stubs: StubList, controller: Controller, responses: Responses, node_id: int) -> None:
-        self._stubs = stubs
-        self._controller = controller
-        self._responses = responses
+    def __init__(self, stubs: StubList, listener: Listener[Any, Any], node_id: int) -> None:
+        self.stubs = stubs
+        self.listener = listener
         self._node_id = node_id
 
-    def consider(
-        self,
-        connection: Connection,
-        api: AnyApi,
-        body: Message,
-        ctx: RequestContext,
-        ask: Callable[[], Result] | None = None,
-    ) -> ScriptedRequest | None:
-        """Return the request with its stub; None if no stub applies.
+    @property
+    def is_armed(self) -> bool:
+        """True if there may be a stub for a request."""
+        return self.stubs.is_armed
 
-        `ask` returns the controller's own answer.
-        """
-        is_envelope = ctx.api_key == api_keys.ENVELOPE
-        if self._stubs.is_idle_for(ctx.api_key) and not is_envelope:
+    def consider(self, request: AnyRequest, own: Callable[[], Result]) -> ScriptedRequest | None:
+        """Return the request with its stub; None if no stub applies. `own` returns the server's own answer."""
+        ctx = request.ctx
+        api_key = ctx.api_key
+        is_envelope = api_key == api_keys.ENVELOPE
+        if self.stubs.is_idle_for(api_key) and not is_envelope:
             return None
-        received = self._stub_request(connection, body, ctx)
+        received = self._stub_request(request.connection, request.body, ctx)
         stub, failure = self._match(received)
-        unmatched = stub is None and self._stubs.expects_stub_of(ctx.api_key)
+        unmatched = stub is None and self.stubs.expects_stub_of(api_key)
         if stub is None and failure is None and not unmatched and not is_envelope:
             return None
-        if failure is not None:
-            ask = partial(_raise, failure)
-        elif ask is None:
-            ask = partial(answer, api, body, ctx, self._controller)
-        found = ScriptedRequest(self._stubs, stub, received, api, body, ctx, ask, unmatched)
+        found = ScriptedRequest(self, stub, received, request, own if failure is None else partial(_raise, failure))
+        found.unmatched = unmatched
         if is_envelope:
-            ctx.carried = partial(self._carried, connection, found)
+            ctx.carried = partial(self._carried, found)
         return found
 
+    def forget_connection(self, connection_id: int) -> None:
+        """Forget that a connection that ended is blackholed."""
+        self.stubs.forget_connection(self._node_id, connection_id)
+
     def _carried(
-        self,
-        connection: Connection,
-        outer: ScriptedRequest,
-        api: AnyApi,
-        body: Message,
-        ctx: RequestContext,
-        controller: Controller,
+        self, outer: ScriptedRequest, api: AnyApi, body: Message, ctx: RequestContext, own: Callable[[], Result]
     ) -> Result:
         """Answer the request in an Envelope, by its own stub if it has one."""
-        received = self._stub_request(connection, body, ctx)
+        received = self._stub_request(outer.request.connection, body, ctx)
         stub, failure = self._match(received)
         if failure is not None:
             raise failure
         if stub is None:
-            return answer(api, body, ctx, controller)
-        ask = partial(answer, api, body, ctx, controller)
-        outer.carried = ScriptedRequest(self._stubs, stub, received, api, body, ctx, ask)
+            return own()
+        request = replace(outer.request, api=api, body=body, ctx=ctx, scripted=None)
+        outer.carried = ScriptedRequest(self, stub, received, request, own)
         outer.unmatched = False
         return _for_envelope(outer.carried.begin(ctx.now_ms), api)
 
-    def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
-        """Register a parked request; a blackholed one is journaled at once, as its end is unknown."""
-        held = next((part for part in (scripted, scripted.carried) if part is not None and part.plan.held_by), scripted)
-        holder = held.stub
-        if holder is not None and held.plan.held_by and not scripted.is_noted:
-            scripted.is_noted = True
-            version = answered_version(scripted.api, request.api_version)
-            by, reason = f"stub {holder.id}", _because(["blackholed"], holder)
-            exchange = self._responses.note(
-                connection, request, scripted.ctx, now_ms, b"", version, by, None, holder.id, False, reason
-            )
-            holder.calls.append(exchange)
-            holder.last_served_ms = now_ms
-
-    def finish(
-        self,
-        connection: Connection,
-        request: Request,
-        scripted: ScriptedRequest,
-        response: Message,
-        now_ms: int,
-        effects: list[Effect],
-    ) -> tuple[int, Close | Reset | None]:
-        """Send and journal the result; return the number of bytes sent and the reason to end the connection, if any."""
-        api, body, ctx = scripted.api, scripted.body, scripted.ctx
-        data, version = b"", answered_version(api, request.api_version)
-        if response is not NOTHING:
-            data, version = self._responses.written(api, request, body, ctx, response)
-        stub, is_own, end = None, False, ""
-        words: list[str] = []
-        parts = (scripted,) if scripted.carried is None else (scripted.carried, scripted)
-        for part in parts:
-            plan = part.plan
-            data = part.edited(data)
-            stub = stub or part.stub
-            is_own = is_own or not plan.is_untouched
-            end = end or plan.end
-            words += plan.reason
-        if data:
-            effects.append(Send(connection.connection_id, data))
-        reason = None if stub is None or not words else _because(words, stub)
-        exchange = self._responses.note(
-            connection,
-            request,
-            ctx,
-            now_ms,
-            data,
-            version,
-            f"stub {stub.id}" if stub is not None and is_own else api.served_by,
-            scripted.received_ms,
-            stub.id if stub is not None else None,
-            scripted.unmatched,
-            reason,
-        )
-        for part in parts:
-            if part.stub is not None:
-                part.stub.calls.append(exchange)
-                part.stub.last_served_ms = now_ms
-        if not end or reason is None:
-            return len(data), None
-        return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
-
-    def ended(self, connection: Connection, now_ms: int) -> None:
-        """Journal the parked requests of a connection that ended."""
-        self._stubs.forget_connection(self._node_id, connection.connection_id)
-        parked = connection.parked
-        if parked is None or parked.scripted is None or parked.scripted.is_noted:
-            return
-        scripted: ScriptedRequest = parked.scripted
-        request = parked.request
-        served = scripted if scripted.carried is None else scripted.carried
-        stub = served.stub or scripted.stub
-        reason = "the connection ended before the answer"
-        exchange = self._responses.note(
-            connection,
-            request,
-            scripted.ctx,
-            now_ms,
-            b"",
-            answered_version(scripted.api, request.api_version),
-            scripted.api.served_by if stub is None or served.plan.passes else f"stub {stub.id}",
-            scripted.received_ms,
-            None if stub is None else stub.id,
-            scripted.unmatched,
-            reason if stub is None else _because([reason], stub),
-        )
-        for part in (scripted, scripted.carried):
-            if part is not None and part.stub is not None:
-                part.stub.calls.append(exchange)
-                part.stub.last_served_ms = now_ms
-
-    def _stub_request(self, connection: Connection, body: Message, ctx: RequestContext) -> StubRequest:
+    def _stub_request(self, connection: Connection, body: Message, ctx: serving_api.RequestContext) -> StubRequest:
         return StubRequest(
             ctx.api_key,
             ctx.api_version,
@@ -299,7 +270,7 @@ class ScriptedRequests:
     def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:
         """Return the stub that serves a request, and the error if a test's own matcher raised."""
         try:
-            return self._stubs.holder(received) or self._stubs.match(received), None
+            return self.stubs.holder(received) or self.stubs.match(received), None
         except Exception as failure:
             return None, failure
 

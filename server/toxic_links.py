@@ -7,21 +7,18 @@ are removed and held bytes are delivered, both are joined again.
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.clock import Timer
+from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.effects import Effect
+from mockraft.kafka_api.shell import LinkTransport, Shell, SocketConnection, break_off
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import ClientEnd, End, Fault, Toxic
     from mockraft.server.stubs.faults.pipe import Pipe
     from mockraft.server.stubs.faults.registry import Faults
-    from mockraft.server.tcp import TcpListener
-    from mockraft.server.tcp_connections import TcpConnection
 
 HELD_BYTES_MAX = 262_144
 """Bytes held per direction before it pauses, until half are left. Upstream, the socket is not read;
@@ -31,67 +28,83 @@ downstream, the connection counts as a client that does not read (`write_bytes_m
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 
 
-def break_off(transport: asyncio.Transport) -> None:
-    """End a connection by a TCP RST; unsent bytes are lost."""
-    sock = transport.get_extra_info("socket")
-    if sock is not None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
-
-
 class ToxicLinks:
     """Links of one listener's connections, created for those that a fault matches."""
 
-    def __init__(self, listener: TcpListener, faults: Faults) -> None:
-        self._listener = listener
+    def __init__(self, shell: Shell, faults: Faults, node_id: int) -> None:
+        self._shell = shell
         self._faults = faults
+        self._node_id = node_id
+
+    @property
+    def depends_on_requests(self) -> bool:
+        """True if a fault depends on a client's requests."""
+        return self._faults.depends_on_requests
+
+    @property
+    def next_ms(self) -> int:
+        """Time of the fault plan's next step."""
+        return self._faults.next_ms
+
+    def attach(self) -> None:
+        """Apply the faults from now on."""
+        self._faults.attach(self)
+
+    def detach(self) -> None:
+        """Apply no faults any more."""
+        self._faults.detach(self)
+
+    def tick(self, now_ms: int) -> None:
+        """Take the steps of the fault plan that are due."""
+        self._faults.tick(now_ms)
 
     def now_ms(self) -> int:
         """Current time of the listener's clock."""
-        return self._listener.clock.now_ms()
+        return self._shell.clock.now_ms()
 
     def faults_changed(self) -> None:
         """Match every connection again, and schedule the next step of the fault plan."""
         now_ms = self.now_ms()
-        for connection in self._listener.connections():
+        for connection in self._shell.connections():
             self.look(connection, now_ms)
-        self._listener.perform((), now_ms)
+        self._shell.perform((), now_ms)
 
     def match_answered(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Match connections that are about to be answered: their client may be known now."""
         for connection_id in {effect.connection_id for effect in effects}:
-            connection = self._listener.connection(connection_id)
+            connection = self._shell.connection(connection_id)
             if connection is not None:
                 self.look(connection, now_ms)
 
-    def look(self, connection: TcpConnection, now_ms: int) -> None:
+    def look(self, connection: SocketConnection, now_ms: int) -> None:
         """Apply exactly the faults that match a connection."""
+        link, toxics = connection.transport, self._faults.toxics
+        if not toxics and not isinstance(link, ToxicLink):
+            return
         client = self._client_end(connection)
-        faults = [fault for fault in self._faults.toxics if fault.meets(client)]
-        link = connection.transport
+        faults = [fault for fault in toxics if fault.meets(client)]
         if isinstance(link, ToxicLink):
             link.apply(faults, client, now_ms)
         elif faults and not link.is_closing():
-            ToxicLink(self._listener, connection).apply(faults, client, now_ms)
+            ToxicLink(self._shell, connection).apply(faults, client, now_ms)
 
-    def _client_end(self, connection: TcpConnection) -> ClientEnd:
+    def _client_end(self, connection: SocketConnection) -> ClientEnd:
         from mockraft.server.stubs.faults.fault import ClientEnd
 
-        config = self._listener.node.config
-        client_id, broker_id = self._listener.node.client_of(connection.connection_id)
-        listener, node = config.controller_listener_name, config.node_id
-        return ClientEnd(client_id, broker_id, connection.connection_id, listener, node, connection.address)
+        client_id, broker_id = self._shell.served.client_of(connection.connection_id)
+        of_connection = connection.connection_id, connection.listener, self._node_id, connection.address
+        return ClientEnd(client_id, broker_id, *of_connection)
 
 
-class ToxicLink(asyncio.Transport, asyncio.Protocol):
+class ToxicLink(LinkTransport, asyncio.Protocol):
     """Toxics of one connection; acts as a transport to its protocol and as a protocol to its socket."""
 
-    def __init__(self, listener: TcpListener, connection: TcpConnection) -> None:
+    def __init__(self, shell: Shell, connection: SocketConnection) -> None:
         # Imported for the first fault, so that a controller without faults starts faster.
         from mockraft.server.stubs.faults.pipe import Pipe
 
         super().__init__()
-        self._listener = listener
+        self._shell = shell
         self._connection = connection
         self._socket = connection.transport
         self._up, self._down = Pipe(), Pipe()
@@ -107,7 +120,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
         connection.transport = self
 
     @property
-    def holds(self) -> bool:
+    def holds(self) -> bool:  # type: ignore[override]
         """True if written bytes, or the end, are still on their way to the socket."""
         return self._down.holds and not self._socket.is_closing()
 
@@ -133,12 +146,12 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Receive bytes from the socket."""
-        self._up.push(data, self._listener.clock.now_ms())
+        self._up.push(data, self._shell.clock.now_ms())
         self._flow()
 
     def eof_received(self) -> bool:
         """Receive the client's end; the protocol gets it after the toxics' delay."""
-        self._up.close(self._listener.clock.now_ms())
+        self._up.close(self._shell.clock.now_ms())
         self._flow()
         return True
 
@@ -161,14 +174,14 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write bytes of the protocol."""
         if not self._is_closing:
-            self._down.push(bytes(data), self._listener.clock.now_ms())
+            self._down.push(bytes(data), self._shell.clock.now_ms())
             self._flow()
 
     def close(self) -> None:
         """Close the connection once the toxics have released all bytes."""
         if not self.is_closing():
             self._is_closing = True
-            self._down.close(self._listener.clock.now_ms())
+            self._down.close(self._shell.clock.now_ms())
             self._flow()
 
     def abort(self) -> None:
@@ -219,7 +232,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
         if direction in self._flowing:
             return
         self._flowing.add(direction)
-        for piece in pipe.due(self._listener.clock.now_ms()):
+        for piece in pipe.due(self._shell.clock.now_ms()):
             if self._socket.is_closing():
                 break
             if isinstance(piece, bytes):
@@ -241,7 +254,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
             break_off(self._socket)
         else:
             self._socket.close()
-        self._listener.close_connection(self._connection.connection_id, "fault", reason)
+        self._shell.close_connection(self._connection.connection_id, "fault", reason)
 
     def _read_or_not(self) -> None:
         limit = HELD_BYTES_MAX if self._reads_socket else HELD_BYTES_MAX // 2
@@ -258,17 +271,17 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
             (self._connection.pause_writing if is_full else self._connection.resume_writing)()
 
     def _arm(self) -> None:
-        now_ms = self._listener.clock.now_ms()
+        now_ms = self._shell.clock.now_ms()
         when_ms = min(self._up.next_ms() if self._is_read else NEVER_MS, self._down.next_ms())
         if when_ms == self._timer_ms:
             return
         self._cancel()
         self._timer_ms = when_ms
-        loop = self._listener.loop
+        loop = self._shell.loop
         if when_ms <= now_ms:
             self._timer = loop.call_soon(self._due)
         elif when_ms < NEVER_MS:
-            self._timer = self._listener.clock.call_at(loop, when_ms, self._due)
+            self._timer = self._shell.clock.call_at(loop, when_ms, self._due)
 
     def _cancel(self) -> None:
         if self._timer is not None:

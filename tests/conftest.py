@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.parked import Parked
 from mockraft.releases import Behaviour, release
 from mockraft.server.apis.api import RequestContext, answer
@@ -17,6 +18,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.raft.raft import Raft
+from mockraft.wire.connection import Request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -97,19 +99,9 @@ class Cluster:
         """The controller's response, by way of their bytes, to one request; in its newest version unless told."""
         api = self.apis[request.api_key]
         version = api.max_version if version is None else version
-        ctx = RequestContext(
-            api_key=api.api_key,
-            api_version=version,
-            correlation_id=1,
-            client_id=client_id,
-            connection_id=1,
-            listener="CONTROLLER",
-            principal=principal,
-            client_address="127.0.0.1" if forwarded else "127.0.0.1:50000",
-            forwarded=forwarded,
-            now_ms=self.now_ms,
-            apis=self.apis,
-        )
+        header = Request(api.api_key, version, 1, client_id, b"", 0)
+        client = Client(1, "127.0.0.1" if forwarded else "127.0.0.1:50000", "CONTROLLER", principal)
+        ctx = RequestContext(header, client, self.now_ms, self.apis, forwarded)
         self.mark()
         response = answer(api, api.request.read(request.write(version), version), ctx, self.controller)
         assert not isinstance(response, Parked)

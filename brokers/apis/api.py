@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api import api as serving_api
-from mockraft.kafka_api.api import ANONYMOUS as ANONYMOUS
+from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
 from mockraft.kafka_api.parked import Parked as Parked
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
@@ -39,10 +39,6 @@ NO_RESPONSE: Final = b""
 def parked(deadline_ms: int, retry: Callable[[int, bool], T | Parked[T] | None]) -> Parked[T]:
     """Return a wait that may end in another one, as `listener.requests` allows."""
     return Parked(deadline_ms, cast("Callable[[int, bool], T | None]", retry))
-
-
-class ConnectionClosedError(Exception):
-    """The client's connection must be closed without a response; the text is the reason for the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +85,11 @@ class BrokerView:
     rng: random.Random
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class RequestContext(serving_api.RequestContext):
-    """Context of a client's request to a broker.
-
-    `frame` is the request as received, header and body, without its length. `now_ms` is in ms since the epoch: it is
-    also the append time of records.
-    """
+    """Context of a client's request to a broker. `now_ms` is also the append time of records."""
 
     broker: BrokerView
-    listener_name: str
-    frame: bytes
-    now_ms: int
 
     @property
     def image(self) -> ClusterImage:

@@ -49,7 +49,7 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
 
 
 def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
-    name = request.group_instance_id or ctx.client_id or ""
+    name = request.group_instance_id or ctx.client_id
     member_id = request.member_id or f"{name}-{ctx.broker.rng.randbytes(16).hex()}"
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
@@ -60,7 +60,7 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
         timeout_ms,
         request.protocol_type,
         protocols,
-        ctx.client_id or "",
+        ctx.client_id,
         f"/{ctx.client_address}",
     )
     if request.group_id:

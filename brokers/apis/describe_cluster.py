@@ -30,7 +30,7 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
             broker_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
         )
         for broker_id, broker in sorted(image.brokers.items())
-        if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
+        if (endpoint := broker.endpoints.get(ctx.listener)) is not None
         and (request.include_fenced_brokers or not broker.fenced)
     ]
     alive = [broker.broker_id for broker in image.alive()]

@@ -36,7 +36,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
             raise ApiError(error_codes.INVALID_REQUEST)
     limit = int(ctx.broker.config.properties.get(PARTITIONS_MAX, PARTITIONS_MAX_DEFAULT))
     remaining = max(min(limit, request.response_partition_limit), 1)
-    states = ReplicaStates(ctx.image, ctx.listener_name)
+    states = ReplicaStates(ctx.image, ctx.listener)
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if remaining == 0:

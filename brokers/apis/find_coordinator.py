@@ -48,7 +48,7 @@ def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
         ctx.broker.create_topics([log.topic], None)
     broker_id = log.leader_of(key)
     node = None if broker_id is None else ctx.image.brokers.get(broker_id)
-    endpoint = None if node is None or node.fenced else node.endpoints.get(ctx.listener_name)
+    endpoint = None if node is None or node.fenced else node.endpoints.get(ctx.listener)
     if node is None or endpoint is None:
         return _refused(key, error_codes.COORDINATOR_NOT_AVAILABLE, None)
     return Coordinator(key=key, node_id=node.broker_id, host=endpoint.host, port=endpoint.port)

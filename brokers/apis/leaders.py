@@ -73,7 +73,7 @@ def leader_endpoints(ctx: RequestContext, broker_ids: Iterable[int]) -> list[tup
     found = []
     for broker_id in sorted(broker_ids):
         node = ctx.image.brokers.get(broker_id)
-        endpoint = None if node is None else node.endpoints.get(ctx.listener_name)
+        endpoint = None if node is None else node.endpoints.get(ctx.listener)
         if node is not None and endpoint is not None:
             found.append((broker_id, endpoint.host, endpoint.port, node.rack))
     return found

@@ -35,7 +35,7 @@ def _names(kind: int, ctx: RequestContext) -> list[str]:
     if kind == TOPIC:
         return list(image.topics_by_name)
     if kind in (BROKER, BROKER_LOGGER):
-        return [str(each) for each, broker in sorted(image.brokers.items()) if ctx.listener_name in broker.endpoints]
+        return [str(each) for each, broker in sorted(image.brokers.items()) if ctx.listener in broker.endpoints]
     return [name for of, name in image.configs if of == kind]
 
 

@@ -46,7 +46,7 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
         brokers=[
             MetadataResponseBroker(node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             for broker in alive
-            if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
+            if (endpoint := broker.endpoints.get(ctx.listener)) is not None
         ],
         cluster_id=ctx.broker.config.cluster_id,
         controller_id=ctx.broker.rng.choice(alive).broker_id if alive else NO_CONTROLLER,
@@ -114,7 +114,7 @@ def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
 
 def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
     """Return the topics with their partitions."""
-    states = ReplicaStates(ctx.image, ctx.listener_name)
+    states = ReplicaStates(ctx.image, ctx.listener)
     return [
         MetadataResponseTopic(
             name=topic.name,

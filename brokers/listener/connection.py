@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 
-from mockraft.brokers.apis.api import ANONYMOUS, BrokerView, ConnectionClosedError, Parked, RequestContext
+from mockraft.brokers.apis.api import BrokerView, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.listener import requests
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
 from mockraft.brokers.listener.requests import Reply
+from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.effects import AwaitSent, Close, ConnectionEffect, PauseReading, ResumeReading, Send
 from mockraft.wire.connection import FrameReader
 from mockraft.wire.errors import WireError
@@ -39,7 +40,7 @@ class Connection:
         self.active_ms = now_ms
         self.parked: Parked[Reply] | None = None
         self._broker = broker
-        self._listener_name = listener_name
+        self._client = Client(connection_id, client_address, listener_name)
         self._reader = FrameReader(request_bytes_max)
         self._pending: deque[bytes] = deque()
         self._is_paused = False
@@ -99,18 +100,7 @@ class Connection:
     def _answer(self, frame: bytes, now_ms: int) -> Reply:
         request = requests.read(frame, APIS)
         header = request.header
-        ctx = RequestContext(
-            broker=self._broker,
-            api_key=header.api_key,
-            api_version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id,
-            principal=ANONYMOUS,
-            listener_name=self._listener_name,
-            client_address=self.client_address,
-            frame=frame,
-            now_ms=now_ms,
-        )
+        ctx = RequestContext(header, self._client, now_ms, self._broker)
         return requests.answer(request, ctx)
 
     def _take(self, reply: Reply, effects: list[ConnectionEffect], now_ms: int) -> None:

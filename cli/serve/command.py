@@ -31,7 +31,7 @@ from mockraft.cli.serve.options import (
 )
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
 from mockraft.kafka_api.directory_ids import draw_cluster_id
-from mockraft.server.listening import BACKLOG, bind
+from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.testing.proposals import overlay_of, proposals_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
         options = {**options, **security.users_of(options), **security.secrets_of(options)}
         config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
         if uses_tls(config.security_protocol):
-            from mockraft.server.tls import server_context
+            from mockraft.kafka_api.tls import server_context
 
             server_context(config)
     except ValueError as error:

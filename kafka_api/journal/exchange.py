@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import Request, parse_request, read_response_body
+from mockraft.wire.connection import Request, read_response_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.api import Client
     from mockraft.wire.json_form import Tree
     from mockraft.wire.message import Message, MessageLookup
     from typing_extensions import TypeVar
@@ -29,6 +30,22 @@ SMALL_BODY_BYTES = 256
 """Error codes of answers up to this size are cached by their bytes."""
 
 
+class Answer(NamedTuple):
+    """What was sent: a response's bytes with their length (empty for none), its version, and who served it.
+
+    `failure` is the traceback of a handler that raised. `matched` is the id of the stub that served it; `unmatched`:
+    strict stubs did not expect the request. `reason` is why there is no answer, or how it was altered.
+    """
+
+    frame: bytes
+    version: int
+    served_by: str
+    failure: str | None = None
+    matched: str | None = None
+    unmatched: bool = False
+    reason: str | None = None
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Exchange(Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
@@ -36,29 +53,16 @@ class Exchange(Generic[RequestT, ResponseT]):
     Times are milliseconds of the controller's clock; `took_us` is the time to the answer in microseconds. The journal
     sets `id`, which numbers all nodes' entries from 1, `node_id`, and `show_secrets`. The frames, `request` and
     `response` have the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
-    `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or "stub <id>", and then
-    `matched` is that stub's id; `unmatched`: strict stubs did not expect the request. `reason` is why there is no
-    answer (`response_frame` is empty) or how it was altered. `failure` is the traceback of a handler that raised, else
-    None. `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
+    `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
     """
 
-    connection_id: int
+    client: Client
+    header: Request
+    answer: Answer
     received_ms: int
     answered_ms: int
-    _header: Request | tuple[int, int, int, str | None]
-    request_frame: bytes
-    response_frame: bytes
-    response_version: int
-    served_by: str
-    failure: str | None
-    messages: MessageLookup = messages
-    principal: str = "User:ANONYMOUS"
-    broker_id: int = -1
-    matched: str | None = None
-    unmatched: bool = False
-    reason: str | None = None
-    peer_address: str = ""
     took_us: int = 0
+    messages: MessageLookup = field(default=messages, init=False)
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
     show_secrets: bool = field(default=False, init=False)
@@ -66,27 +70,88 @@ class Exchange(Generic[RequestT, ResponseT]):
     @property
     def bytes_held(self) -> int:
         """Size of its frames and of its failure's text."""
-        return len(self.request_frame) + len(self.response_frame) + len(self.failure or "")
+        answer = self.answer
+        return len(self.header.frame) + len(answer.frame) + (0 if answer.failure is None else len(answer.failure))
+
+    @property
+    def request_frame(self) -> bytes:
+        """The request's bytes, without their length."""
+        return self.header.frame
+
+    @property
+    def response_frame(self) -> bytes:
+        """The answer's bytes with their length, empty for none."""
+        return self.answer.frame
+
+    @property
+    def response_version(self) -> int:
+        """Version of the answer."""
+        return self.answer.version
+
+    @property
+    def served_by(self) -> str:
+        """The server's name ("controller"), or "stub <id>"."""
+        return self.answer.served_by
+
+    @property
+    def failure(self) -> str | None:
+        """Traceback of a handler that raised, else None."""
+        return self.answer.failure
+
+    @property
+    def matched(self) -> str | None:
+        """Id of the stub that served it, else None."""
+        return self.answer.matched
+
+    @property
+    def unmatched(self) -> bool:
+        """True if strict stubs did not expect the request."""
+        return self.answer.unmatched
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no answer, or how it was altered."""
+        return self.answer.reason
+
+    @property
+    def connection_id(self) -> int:
+        """Number of the connection."""
+        return self.client.connection_id
+
+    @property
+    def peer_address(self) -> str:
+        """Address of the client."""
+        return self.client.address
+
+    @property
+    def principal(self) -> str:
+        """Name of the client, `User:name`."""
+        return self.client.principal
+
+    @property
+    def broker_id(self) -> int:
+        """Id of the broker that sent it, -1 if unknown."""
+        return self.client.broker_id
 
     @property
     def api_key(self) -> int:
         """Number of the API on the wire."""
-        return self._header[0]
+        return self.header.api_key
 
     @property
     def api_version(self) -> int:
         """Version of the request."""
-        return self._header[1]
+        return self.header.api_version
 
     @property
     def correlation_id(self) -> int:
         """Correlation id of the request."""
-        return self._header[2]
+        return self.header.correlation_id
 
     @property
     def client_id(self) -> str | None:
         """Client id of the request."""
-        return self._header[3]
+        return self.header.client_id
 
     @property
     def api(self) -> str:
@@ -96,13 +161,12 @@ class Exchange(Generic[RequestT, ResponseT]):
     @property
     def request(self) -> RequestT:
         """The request, decoded."""
-        frame, messages = self.request_frame, self.messages
-        request = parse_request(frame, messages)
-        message_class = messages.request(request.api_key)
+        header = self.header
+        message_class = self.messages.request(header.api_key)
         try:
-            message, _ = message_class.read_from(frame, request.api_version, request.body_offset)
+            message, _ = message_class.read_from(header.frame, header.api_version, header.body_offset)
         except WireError:
-            if request.api_key != api_keys.API_VERSIONS:
+            if header.api_key != api_keys.API_VERSIONS:
                 raise
             message = message_class()
         return cast("RequestT", message)
@@ -129,7 +193,9 @@ class Exchange(Generic[RequestT, ResponseT]):
         if self.api_key != api_keys.ENVELOPE:
             return masked(self.response, self.messages)
         # The response inside an Envelope can only be decoded with its request.
-        return replace(self, response_frame=self.shown_response_frame).response
+        shown = replace(self, answer=self.answer._replace(frame=self.shown_response_frame))
+        shown.messages = self.messages
+        return shown.response
 
     @property
     def shown_request_frame(self) -> bytes:

@@ -6,12 +6,12 @@ import asyncio
 import socket
 
 import uvicorn
+from mockraft.kafka_api.listening import bind
 from mockraft.server.admin.app import create_app
 from mockraft.server.admin.connections import protocol_of
 from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
-from mockraft.server.listening import bind
 
 GRACE_S = 1
 """Time for answers in progress once the API stops."""

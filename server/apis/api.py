@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ANONYMOUS, RequestT, ResponseT
+from mockraft.kafka_api.connections import Result as Result
 from mockraft.kafka_api.parked import NEVER_MS, Parked
 from mockraft.server.apis.authorization import check_cluster_operation
 from mockraft.server.controller.result import ApiError
@@ -28,10 +29,9 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `handle(request, ctx, controller)` returns a response message or `Parked`, or raises ApiError. `active_only`: only
     the active controller answers it; False for APIs that every node answers (reads, and the log's own).
     `reads_committed`: it is answered only once everything that it read is committed, as `active_only` ones are.
-    `served_by` is the server's name in the journal. `operation` is required on the
-    cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
-    request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have
-    `ControllerConfig.bulk_elements_max` elements. `module` is the one to import if this is `later`.
+    `operation` is required on the cluster; None if the check depends on the request. `is_bulk`: brokers send it for
+    all of their partitions at once, so it may have `ControllerConfig.bulk_elements_max` elements. `module` is the one
+    to import if this is `later`.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -40,7 +40,6 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     reads_committed: bool = False
     served_by: str = "controller"
     operation: AclOperation | None = None
-    validate: Callable[[RequestT], None] | None = None
     is_bulk: bool = False
     module: str = field(default="", init=False, repr=False, compare=False)
 
@@ -60,9 +59,9 @@ class Api(serving_api.Api[RequestT, ResponseT]):
             return later(self.module, min_version=lowest, max_version=highest)
         return replace(self, min_version=lowest, max_version=highest)
 
-    def elements_max(self, config: ControllerConfig) -> int:
+    def elements_max(self, limits: ControllerConfig) -> int:
         """Return the maximum number of elements in a request."""
-        return config.bulk_elements_max if self.is_bulk else config.request_elements_max
+        return limits.bulk_elements_max if self.is_bulk else limits.request_elements_max
 
 
 AnyApi: TypeAlias = Api[Any, Any]
@@ -77,36 +76,24 @@ def later(module: str, **known: int) -> AnyApi:
     return api
 
 
-Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Controller], Result]"
-
-Result: TypeAlias = "Message | Parked[Result]"
-"""Result of a request: a response, or a wait; under a stub, several waits may follow one another."""
+Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Callable[[], Result]], Result]"
 
 
 @dataclass(slots=True)
 class RequestContext(serving_api.RequestContext):
-    """Context of a request: client, time and connection (Kafka's RequestContext).
+    """Context of a request to a controller.
 
-    `apis` is the node's table by API key; `failure` is set if the handler raised, `refused_with` to the code with
-    which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
-    `carried`, if set, answers the request in an Envelope. `received_us` is the time in microseconds, where answers are
-    measured; handlers use `now_ms`.
+    `apis` is the node's table by API key. `carried`, if set, answers the request in an Envelope; its last
+    argument returns the controller's own answer.
     """
 
-    connection_id: int
-    listener: str
-    forwarded: bool
-    now_ms: int
     apis: Mapping[int, AnyApi]
-    token_authenticated: bool = False
-    failure: str | None = None
-    refused_with: int = 0
+    forwarded: bool = False
     carried: Carried | None = None
-    received_us: int | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
         """True if delegation token requests are allowed on such a listener (ControllerApis.allowTokenRequests)."""
-        if self.token_authenticated:
+        if self.client.token_authenticated:
             return False
         is_nobody = security_protocol == "PLAINTEXT" or (security_protocol == "SSL" and self.principal == ANONYMOUS)
         return self.forwarded or not is_nobody

@@ -14,6 +14,7 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
@@ -48,21 +49,19 @@ def handle(
         name = api_keys.name(carried.api_key)
         raise ApiError(error_codes.INVALID_REQUEST, f"API {name} is not enabled or is not eligible for forwarding")
     body = _carried_body(api, carried, api.elements_max(controller.config))
-    inner = RequestContext(
-        api_key=carried.api_key,
-        api_version=carried.api_version,
-        correlation_id=carried.correlation_id,
-        client_id=carried.client_id or "",
-        connection_id=ctx.connection_id,
-        listener=ctx.listener,
-        principal=f"{principal.type}:{principal.name}",
-        client_address=client_address,
-        forwarded=True,
-        now_ms=ctx.now_ms,
-        apis=ctx.apis,
+    client = Client(
+        ctx.connection_id,
+        client_address,
+        ctx.listener,
+        f"{principal.type}:{principal.name}",
         token_authenticated=principal.token_authenticated,
     )
-    response = (ctx.carried or answer)(api, body, inner, controller)
+    inner = RequestContext(carried, client, ctx.now_ms, ctx.apis, forwarded=True)
+
+    def own() -> Result:
+        return answer(api, body, inner, controller)
+
+    response = own() if ctx.carried is None else ctx.carried(api, body, inner, own)
 
     def wrap(response: Message) -> EnvelopeResponse:
         ctx.failure = inner.failure
@@ -77,6 +76,7 @@ def handle(
         if isinstance(response, Parked):
             waiting: Parked[Any] = response.then(lambda later, _now_ms: follow(later))  # under a stub, for a wait
             return waiting
+        assert isinstance(response, Message), "a controller's handlers return messages"
         return wrap(response)
 
     return follow(response)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.kafka_api.api_versions import is_valid
-from mockraft.server.apis import sasl_authenticate, sasl_handshake
+from mockraft.kafka_api.login import LoginAnswer, Verdict
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication import HEALTH_CLIENT_ID
 from mockraft.server.authentication.credentials import Credentials
@@ -24,7 +24,6 @@ from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.java_values import in_hash_map_order
-from mockraft.wire.message import Message
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -59,32 +58,6 @@ TAKEN: Final[Mapping[State, frozenset[int]]] = {
     State.AUTHENTICATE: frozenset({api_keys.SASL_AUTHENTICATE}),
 }
 """APIs accepted in each restricted state."""
-
-
-class Answer(NamedTuple):
-    """A response in Kafka's form."""
-
-    api: AnyApi
-    request: Request
-    body: Message
-    response: Message
-
-
-class Verdict(NamedTuple):
-    """Verdict on a frame.
-
-    `passes`: the API answers it. Else `answer` or the bare bytes of `token` are sent, if any. With a `failure` (the
-    real reason, for the journal) the connection is closed after that; `expired`, at once; without `refused` that is
-    no surprise. `is_complete`: the client is authenticated from now on.
-    """
-
-    passes: bool = False
-    answer: Answer | None = None
-    token: bytes | None = None
-    failure: str | None = None
-    expired: bool = False
-    refused: bool = True
-    is_complete: bool = False
 
 
 _PASSES: Final = Verdict(passes=True)
@@ -172,7 +145,7 @@ class SaslExchange:
     def _handshake(self, request: Request, body: SaslHandshakeRequest) -> Verdict:
         enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._config.sasl_enabled_mechanisms))]
         response = SaslHandshakeResponse(mechanisms=enabled)
-        answer = Answer(sasl_handshake.API, request, body, response)
+        answer = LoginAnswer(request, body, response)
         self._has_headers = request.api_version >= 1
         if body.mechanism not in enabled:
             response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
@@ -191,7 +164,7 @@ class SaslExchange:
 
     def _token(self, request: Request, body: SaslAuthenticateRequest, now_ms: int) -> Verdict:
         client_message = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
-        answer = Answer(sasl_authenticate.API, request, body, client_message)
+        answer = LoginAnswer(request, body, client_message)
         try:
             client_message.auth_bytes = self._evaluate(body.auth_bytes)
         except AuthenticationError as denied:
@@ -260,7 +233,7 @@ class SaslExchange:
         client_message = f"Unexpected Kafka request of type {_java_name(name)} during SASL authentication."
         body = _body(api, request)
         return Verdict(
-            answer=Answer(api, request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, client_message)),
+            answer=LoginAnswer(request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, client_message)),
             failure=failure,
         )
 

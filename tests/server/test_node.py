@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.connections import DEADLINES_KEPT
 from mockraft.kafka_api.journal import BrokenTick
+from mockraft.kafka_api.listener import BURST_REQUESTS_MAX
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
-from mockraft.server.connection_state import DEADLINES_KEPT
 from mockraft.server.controller.result import ApiError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
-from mockraft.server.node import BURST_REQUESTS_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -107,7 +107,7 @@ def test_a_parked_request_is_answered_at_its_deadline(rig: Any) -> None:
 
 def test_answers_are_measured_by_the_clock_of_the_listener(rig: Any) -> None:
     times_us = iter([1_000, 1_142, 2_000, 502_500])
-    rig.node.responses.now_us = lambda: next(times_us)
+    rig.node.now_us = lambda: next(times_us)
     rig.ask(rig.connect(), BrokerHeartbeatRequest(), 1)
     rig.send(rig.connect(), rig.frame(AllocateProducerIdsRequest(), 0))
     rig.tick(rig.now_ms + 500)

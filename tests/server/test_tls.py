@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.kafka_api.clock import VirtualClock
+from mockraft.kafka_api.tls import TlsError, TlsSession, server_context
 from mockraft.server.config import ControllerConfig
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
-from mockraft.server.tls import TlsError, TlsSession, server_context
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.kafka_api import shell
 from mockraft.kafka_api.clock import VirtualClock
-from mockraft.server import tcp_connections
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
 from mockraft.wire.connection import write_request
@@ -359,7 +359,7 @@ async def test_a_socket_is_not_read_while_too_much_is_held(world: World) -> None
 async def test_a_closed_connection_ends_although_its_client_stops_reading(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tcp_connections, "CLOSE_LINGER_S", 0.05)
+    monkeypatch.setattr(shell, "CLOSE_LINGER_S", 0.05)
     world.faults.add("bandwidth", bytes_per_second=1_000_000)
     client = socket.socket()
     world.clients.append(client)

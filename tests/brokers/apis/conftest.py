@@ -13,6 +13,7 @@ from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener import requests
+from mockraft.kafka_api.api import Client
 from mockraft.wire import messages
 from mockraft.wire.connection import read_response_body, write_request
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -90,18 +91,8 @@ class Cluster:
         version = api.versions[1] if version is None else version
         frame = write_request(request, version, 7, "test")[4:]
         read = requests.read(frame, APIS)
-        ctx = RequestContext(
-            broker=cast(BrokerView, self.broker),
-            api_key=api.api_key,
-            api_version=version,
-            correlation_id=7,
-            client_id="test",
-            principal="User:ANONYMOUS",
-            listener_name=listener_name,
-            client_address="127.0.0.1",
-            frame=frame,
-            now_ms=1_000,
-        )
+        client = Client(1, "127.0.0.1", listener_name)
+        ctx = RequestContext(read.header, client, 1_000, cast(BrokerView, self.broker))
         data: Any = requests.answer(read, ctx)
         if isinstance(data, Parked):
             self.meanwhile()

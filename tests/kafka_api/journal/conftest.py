@@ -2,8 +2,9 @@ import itertools
 from typing import Any
 
 import pytest
-from mockraft.kafka_api.journal import Exchange, Journal
-from mockraft.wire.connection import write_request, write_response
+from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.journal import Answer, Exchange, Journal
+from mockraft.wire.connection import parse_request, write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -15,23 +16,19 @@ def heartbeat(
     at_ms: int = 1000,
     want_fence: bool = False,
     offset: int = 0,
+    peer_address: str = "",
     **more: Any,
 ) -> Exchange:
     asked = BrokerHeartbeatRequest(broker_id=broker_id, want_fence=want_fence, current_metadata_offset=offset)
     answer = BrokerHeartbeatResponse(error_code=error_code, is_caught_up=True)
     frame = b"" if more.get("reason") else write_response(answer.write(2), 7, 1)
+    served_by = "controller" if "matched" not in more else f"stub {more['matched']}"
     return Exchange(
-        5,
+        Client(5, peer_address, "CONTROLLER", broker_id=broker_id),
+        parse_request(write_request(asked, 2, 7, "1")[4:]),
+        Answer(frame, 2, served_by, failure, **more),
         at_ms,
         at_ms + 2,
-        (63, 2, 7, "1"),
-        write_request(asked, 2, 7, "1")[4:],
-        frame,
-        2,
-        "controller" if "matched" not in more else f"stub {more['matched']}",
-        failure,
-        broker_id=broker_id,
-        **more,
     )
 
 

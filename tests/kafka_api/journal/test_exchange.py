@@ -1,7 +1,8 @@
 from typing import Any
 
-from mockraft.kafka_api.journal import Exchange, first_error
-from mockraft.wire.connection import write_response
+from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.journal import Answer, Exchange, first_error
+from mockraft.wire.connection import Request, write_response
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -20,7 +21,8 @@ def test_an_exchange_is_decoded_when_looked_at() -> None:
 def test_an_api_versions_exchange_of_an_unknown_version_is_decoded() -> None:
     answer = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, max_version=4)])
     frame = b"\x00\x12\x00\x63\x00\x00\x00\x01\xff\xff\x00strange"
-    exchange = Exchange(1, 0, 0, (18, 99, 1, None), frame, write_response(answer.write(0), 1, 0), 0, "controller", None)
+    sent = Answer(write_response(answer.write(0), 1, 0), 0, "controller")
+    exchange = Exchange(Client(1, "", "CONTROLLER"), Request(18, 99, 1, None, frame, 10), sent, 0, 0)
     assert exchange.request == ApiVersionsRequest()
     assert exchange.response == answer
     assert exchange.to_json()["apiVersion"] == 99
@@ -37,7 +39,7 @@ def test_exchange_without_an_answer_has_a_reason() -> None:
 
 def test_an_answer_that_was_spoilt_is_shown_as_bytes() -> None:
     exchange = heartbeat()
-    exchange.response_frame = exchange.response_frame[:-3]
+    exchange.answer = exchange.answer._replace(frame=exchange.response_frame[:-3])
     assert exchange.error_code is None
     tree = exchange.to_json()
     assert (tree["response"], tree["responseHex"]) == (None, exchange.response_frame.hex())
@@ -57,5 +59,6 @@ def test_finds_the_first_error_however_deep() -> None:
     assert first_error(BrokerHeartbeatResponse()) == 0
     large = deep.responses[0].partitions[0]
     large.records = bytes(1000)
-    exchange = Exchange(5, 0, 0, (1, 12, 7, "1"), b"", write_response(deep.write(12), 7, 1), 12, "controller", None)
+    sent = Answer(write_response(deep.write(12), 7, 1), 12, "controller")
+    exchange = Exchange(Client(5, "", "CONTROLLER"), Request(1, 12, 7, "1", b"", 0), sent, 0, 0)
     assert exchange.error_code == 74

@@ -1,5 +1,6 @@
-from mockraft.kafka_api.journal import BrokenTick, ClosedConnection, Entry, Exchange, Journal, line, report
-from mockraft.wire.connection import write_request, write_response
+from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.journal import Answer, BrokenTick, ClosedConnection, Entry, Exchange, Journal, line, report
+from mockraft.wire.connection import parse_request, write_request, write_response
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import FetchResponse
 
@@ -31,14 +32,15 @@ def test_line_contains_the_reason_without_an_answer_and_for_an_unexpected_reques
     assert line(dropped).endswith("→ no answer (dropped)  after 2 ms  UNEXPECTED")
     (spoilt,) = journalled(heartbeat())
     assert isinstance(spoilt, Exchange)
-    spoilt.response_frame = spoilt.response_frame[:-2]
+    spoilt.answer = spoilt.answer._replace(frame=spoilt.response_frame[:-2])
     assert "→ 17 bytes that cannot be read" in line(spoilt)
 
 
 def test_line_of_a_fetch_of_one_partition_contains_its_offset() -> None:
     asked = FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(fetch_offset=31)])])
-    frames = write_request(asked, 17, 1, "raft-client-1")[4:], write_response(FetchResponse().write(17), 1, 1)
-    exchange = Exchange(3, 0, 0, (1, 17, 1, "raft-client-1"), *frames, 17, "controller", None)
+    header = parse_request(write_request(asked, 17, 1, "raft-client-1")[4:])
+    sent = Answer(write_response(FetchResponse().write(17), 1, 1), 17, "controller")
+    exchange = Exchange(Client(3, "", "CONTROLLER"), header, sent, 0, 0)
     assert line(exchange) == "+0.000 s  #0  raft-client-1, connection 3  Fetch v17 fetchOffset=31  → ok"
 
 
@@ -87,5 +89,6 @@ def test_a_report_keeps_the_newest_lines_and_counts_the_others() -> None:
 def test_a_report_on_a_quorum_names_the_nodes() -> None:
     first, second = journalled(heartbeat(1), heartbeat(2))
     first.node_id, second.node_id = 3000, 3001
-    second.connection_id = 6  # type: ignore[union-attr]
+    assert isinstance(second, Exchange)
+    second.client = second.client._replace(connection_id=6)
     assert "broker 2, connection 6, at 3001" in report([first, second])

@@ -2,10 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 from mockraft import Controller, stub
-from mockraft.kafka_api.journal import Exchange, Journal
+from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.journal import Answer, Exchange, Journal
 from mockraft.server.admin.metrics import Metrics
 from mockraft.server.admin.request_counts import BUCKETS_US, KINDS_MAX, RequestCounts
-from mockraft.wire.connection import write_request, write_response
+from mockraft.wire.connection import Request, parse_request, write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
@@ -86,7 +87,8 @@ def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None
 def heartbeat(error_code: int = 0, took_us: int = 0, is_answered: bool = True) -> Exchange:
     asked = write_request(BrokerHeartbeatRequest(), 2, 7, "1")[4:]
     answer = write_response(BrokerHeartbeatResponse(error_code=error_code).write(2), 7, 1) if is_answered else b""
-    return Exchange(5, 0, 0, (63, 2, 7, "1"), asked, answer, 2, "controller", None, took_us=took_us)
+    client = Client(5, "", "CONTROLLER")
+    return Exchange(client, parse_request(asked), Answer(answer, 2, "controller"), 0, 0, took_us)
 
 
 def counted(*exchanges: Exchange) -> RequestCounts:
@@ -100,7 +102,7 @@ def counted(*exchanges: Exchange) -> RequestCounts:
 
 def test_unanswered_and_changed_responses_are_counted_separately() -> None:
     spoilt = heartbeat()
-    spoilt.response_frame = spoilt.response_frame[:-2]
+    spoilt.answer = spoilt.answer._replace(frame=spoilt.response_frame[:-2])
     counts = counted(heartbeat(), heartbeat(77), heartbeat(is_answered=False), spoilt, heartbeat(77))
     assert counts.requests == {
         ("BrokerHeartbeat", 2, "NONE"): 1,
@@ -112,7 +114,8 @@ def test_unanswered_and_changed_responses_are_counted_separately() -> None:
 def test_a_large_answer_is_looked_into_at_once() -> None:
     topics = [CreatableTopicResult(name=f"topic-{number}", error_code=36) for number in range(20)]
     frame = write_response(CreateTopicsResponse(topics=topics).write(7), 7, 1)
-    counts = counted(Exchange(5, 0, 0, (19, 7, 7, "1"), b"", frame, 7, "controller", None))
+    header = Request(19, 7, 7, "1", b"", 0)
+    counts = counted(Exchange(Client(5, "", "CONTROLLER"), header, Answer(frame, 7, "controller"), 0, 0))
     assert counts.requests == {("CreateTopics", 7, "TOPIC_ALREADY_EXISTS"): 1}
 
 

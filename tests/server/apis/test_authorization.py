@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.api import Client
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.apis.authorization import is_allowed_on_cluster
 from mockraft.server.apis.registry import APIS
@@ -16,6 +17,7 @@ from mockraft.server.controller.security.acl_types import (
     ResourceType,
 )
 from mockraft.wire import api_keys, error_codes
+from mockraft.wire.connection import Request
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -139,7 +141,8 @@ def test_hosts_are_compared_in_java_s_form(
     cluster = new_cluster(authorizer=True)
     cluster.write(acl_record(operation=AclOperation.ALTER, host=host))
     for address, allowed in ((client_address, True), ("9.9.9.9" if forwarded else "9.9.9.9:1", False)):
-        ctx = RequestContext(0, 0, 1, "", "User:bob", address, 1, "CONTROLLER", forwarded, 0, APIS)
+        client = Client(1, address, "CONTROLLER", "User:bob")
+        ctx = RequestContext(Request(0, 0, 1, "", b"", 0), client, 0, APIS, forwarded)
         assert is_allowed_on_cluster(cluster.controller, ctx, AclOperation.ALTER) is allowed
 
 

@@ -43,7 +43,7 @@ def test_requests_have_the_authenticated_principal(peer: Any, mechanism: str, us
     assert {exchange.principal for exchange in exchanges[:-1]} == {"User:ANONYMOUS"}
     assert exchanges[-1].principal == f"User:{user}"
     assert exchanges[-1].to_json()["principal"] == f"User:{user}"
-    assert not peer.listener.node._unauthenticated.count
+    assert not peer.listener.node._logins.count
 
 
 def test_authorizer_receives_the_authenticated_principal(make_listener: Any) -> None:

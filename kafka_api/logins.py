@@ -1,32 +1,56 @@
-"""Limits on unauthenticated connections, and delayed closing of refused ones.
+"""Logins of a listener's connections: their limits, and the delayed closing of refused ones.
 
-Neither kind may exhaust the process: unauthenticated connections are counted and have a time limit, and a client whose
-login failed waits for the answer (`connection.failed.authentication.delay.ms`, KIP-306) while nothing is read from it.
+Neither kind of client may exhaust the process: unauthenticated connections are counted and have a time limit, and a
+client whose login failed waits for the answer (`connection.failed.authentication.delay.ms`, KIP-306) while nothing is
+read from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from mockraft.kafka_api.connections import FRAME_LIMIT, Connection
+from mockraft.kafka_api.effects import Close, Effect, PauseReading
+from mockraft.kafka_api.login import Login
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.apis.api import AnyApi
-from mockraft.server.connection_state import FRAME_LIMIT, Connection
-from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import Close, Effect, PauseReading
-from mockraft.server.security_options import uses_sasl, uses_tls
-
-if TYPE_CHECKING:
-    import random
-
-    from mockraft.server.authentication.sasl_exchange import SaslExchange
-    from mockraft.server.distinguished_name import PrincipalMapper
 
 LOGIN_FRAME_LIMIT: Final = "sasl.server.max.receive.size, before login"
 UNAUTHENTICATED_SHARE: Final = 8
 """Share of `received_bytes_max` for unfinished frames of unauthenticated clients, so the others can go on."""
+
+
+class LoginLimits(Protocol):
+    """The limits of connections and of their logins."""
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """Maximum size of a request."""
+
+    @property
+    def received_bytes_max(self) -> int:
+        """Maximum size of all unanswered requests."""
+
+    @property
+    def connections_max(self) -> int:
+        """Maximum number of connections."""
+
+    @property
+    def unauthenticated_connections_max(self) -> int:
+        """Maximum number of connections without a login."""
+
+    @property
+    def authentication_timeout_ms(self) -> int:
+        """Time for a login."""
+
+    @property
+    def connection_failed_authentication_delay_ms(self) -> int:
+        """Time after which a refused client is answered."""
+
+    @property
+    def sasl_server_max_receive_size(self) -> int:
+        """Maximum size of a request before the login."""
 
 
 class _Refusal(NamedTuple):
@@ -36,28 +60,22 @@ class _Refusal(NamedTuple):
     effects: Sequence[Effect]
 
 
-class UnauthenticatedConnections:
+class Logins:
     """Unauthenticated connections by id, each with the deadline of its login, and refusals.
 
-    `rng` makes the nonces of SASL, which must not be predictable. On a PLAINTEXT listener all connections are
-    admitted.
+    `new_login` begins the SASL login of a connection; without SASL `name_of_certificate` names the client of a TLS
+    connection (LookupError, ValueError: it is refused). With neither all connections are admitted.
     """
 
-    def __init__(self, controller: Controller, apis: Mapping[int, AnyApi], rng: random.Random | None) -> None:
-        self._config = config = controller.config
-        self._new_exchange: Callable[[], SaslExchange] | None = None
-        self._principals: PrincipalMapper | None = None
-        # Imported by the protocols that need them, so that a PLAINTEXT listener starts faster.
-        if uses_sasl(config.security_protocol):
-            from mockraft.server.authentication.credentials import Credentials
-            from mockraft.server.authentication.sasl_exchange import SaslExchange
-
-            assert rng is not None, "a SASL listener needs rng"
-            self._new_exchange = partial(SaslExchange, config, apis, Credentials(controller), rng)
-        elif uses_tls(config.security_protocol):
-            from mockraft.server.distinguished_name import PrincipalMapper
-
-            self._principals = PrincipalMapper(config.ssl_principal_mapping_rules)
+    def __init__(
+        self,
+        limits: LoginLimits,
+        new_login: Callable[[], Login] | None = None,
+        name_of_certificate: Callable[[bytes], str] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._new_login = new_login
+        self._name_of_certificate = name_of_certificate
         self._login_deadlines_ms: dict[int, int] = {}
         self._refusals: dict[int, _Refusal] = {}
 
@@ -73,45 +91,47 @@ class UnauthenticatedConnections:
             "connections_max": connections + len(self._refusals),
         }
         for limit, count in counts.items():
-            if count >= getattr(self._config, limit):
-                return limit, f"refused: {count} connections are open, {limit}={getattr(self._config, limit)}"
+            if count >= getattr(self._limits, limit):
+                return limit, f"refused: {count} connections are open, {limit}={getattr(self._limits, limit)}"
         return None
 
     def arrived(self, connection: Connection, now_ms: int) -> None:
         """Register an accepted connection: unauthenticated until `secured` or `admit`."""
-        if self._new_exchange is None and self._principals is None:
+        if self._new_login is None and self._name_of_certificate is None:
             return
-        self._login_deadlines_ms[connection.connection_id] = now_ms + self._config.authentication_timeout_ms
-        if self._new_exchange is not None:
-            connection.authentication = self._new_exchange()
-            connection.reader.frame_bytes_max = self._config.sasl_server_max_receive_size
+        self._login_deadlines_ms[connection.connection_id] = now_ms + self._limits.authentication_timeout_ms
+        if self._new_login is not None:
+            connection.authentication = self._new_login()
+            connection.reader.frame_bytes_max = self._limits.sasl_server_max_receive_size
             connection.reader.limit_name = LOGIN_FRAME_LIMIT
 
     def secured(self, connection: Connection, certificate: bytes | None) -> str | None:
         """Complete TLS with this certificate; without SASL that authenticates the client. Return the error, if any."""
         if connection.authentication is not None:
             return None
-        if certificate is not None and self._principals is not None:
+        if certificate is not None and self._name_of_certificate is not None:
             try:
-                connection.principal = f"User:{self._principals.name_of_certificate(certificate)}"
+                principal = f"User:{self._name_of_certificate(certificate)}"
             except (LookupError, ValueError) as unnamed:
                 return f"refused: {unnamed}"
+            connection.client = connection.client._replace(principal=principal)
         self.forget(connection.connection_id)
         return None
 
-    def admit(self, connection: Connection, exchange: SaslExchange) -> None:
+    def admit(self, connection: Connection, login: Login) -> None:
         """Mark a connection as authenticated."""
         self.forget(connection.connection_id)
-        connection.principal = exchange.principal
-        connection.token_authenticated = exchange.token_authenticated
-        connection.reader.frame_bytes_max = self._config.frame_bytes_max
+        connection.client = connection.client._replace(
+            principal=login.principal, token_authenticated=login.token_authenticated
+        )
+        connection.reader.frame_bytes_max = self._limits.frame_bytes_max
         connection.reader.limit_name = FRAME_LIMIT
-        if exchange.session_ends_ms is None:
+        if login.session_ends_ms is None:
             connection.authentication = None
 
     def refuse(self, connection_id: int, response: Sequence[Effect], reason: str, now_ms: int) -> list[Effect]:
         """Send this response after the delay, then close; nothing more is read from the connection."""
-        due_ms = now_ms + self._config.connection_failed_authentication_delay_ms
+        due_ms = now_ms + self._limits.connection_failed_authentication_delay_ms
         self._refusals[connection_id] = _Refusal(due_ms, [*response, Close(connection_id, reason)])
         return [PauseReading(connection_id)]
 
@@ -125,12 +145,12 @@ class UnauthenticatedConnections:
 
     def received_bytes_max(self, connection_id: int) -> int:
         """Return the limit on all unfinished frames above which this connection's may not grow."""
-        bytes_max = self._config.received_bytes_max
+        bytes_max = self._limits.received_bytes_max
         return bytes_max // UNAUTHENTICATED_SHARE if connection_id in self._login_deadlines_ms else bytes_max
 
     def overdue(self, now_ms: int) -> list[tuple[int, str]]:
-        """Return connections whose login deadline has passed, each with the response to send."""
-        reason = f"refused: not authenticated within {self._config.authentication_timeout_ms} ms"
+        """Return connections whose login deadline has passed, each with the reason to close it."""
+        reason = f"refused: not authenticated within {self._limits.authentication_timeout_ms} ms"
         due = takewhile(lambda item: item[1] <= now_ms, self._login_deadlines_ms.items())
         return [(connection_id, reason) for connection_id, _ in due]
 

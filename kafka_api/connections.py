@@ -1,0 +1,149 @@
+"""State of an accepted connection in a listener: received bytes, the request under way, and the client."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+from mockraft.kafka_api.api import AnyApi, RequestContext
+from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange
+from mockraft.kafka_api.parked import NEVER_MS, Parked
+from mockraft.kafka_api.senders import first_sender, sender, sender_by_client_id
+from mockraft.wire.connection import FrameReader
+
+if TYPE_CHECKING:
+    from mockraft.kafka_api.api import Client
+    from mockraft.kafka_api.effects import Close, Reset
+    from mockraft.kafka_api.login import Login
+    from mockraft.wire.message import Message
+
+FRAME_LIMIT: Final = "socket.request.max.bytes"
+DEADLINES_KEPT = 1024
+"""Number of finished entries after which the deadline queue is compacted."""
+
+ApiT = TypeVar("ApiT", bound=AnyApi)
+ContextT = TypeVar("ContextT", bound=RequestContext)
+
+Result: TypeAlias = "Message | bytes | Parked[Result]"
+"""Result of a request: a response, its body's bytes, or a wait; several waits may follow one another."""
+
+
+class Scripted(Protocol):
+    """A request that a stub handles."""
+
+    def begin(self, now_ms: int) -> Result:
+        """Return the response, or a wait."""
+
+    def parked(self) -> Answer | None:
+        """Return what the journal has of a request that waits, if its end is unknown."""
+
+    def finish(self, response: Message | bytes) -> tuple[Answer, Close | Reset | None]:
+        """Return what is sent, and the effect that ends the connection, if any."""
+
+    def ended(self) -> Answer | None:
+        """Return what the journal has of a request whose connection ended; None if it has it already."""
+
+    def served(self, exchange: Exchange, now_ms: int) -> None:
+        """Add the journal's entry to the calls of the stub."""
+
+
+@dataclass(slots=True, eq=False)
+class PendingRequest(Generic[ApiT, ContextT]):
+    """A request that is being answered; `parked` if its handler waits, `scripted` if a stub handles it.
+
+    `received_us` is the time in microseconds, where answers are measured.
+    """
+
+    connection: Connection
+    api: ApiT
+    body: Message
+    ctx: ContextT
+    received_ms: int
+    received_us: int | None = None
+    scripted: Scripted | None = None
+    parked: Parked[Result] | None = None
+
+
+AnyRequest: TypeAlias = PendingRequest[Any, Any]
+"""A request to any server."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """State of one connection; `authentication` is its login, None once none is expected.
+
+    `client_id` is the last client id in a request header, None before the first. `held_bytes` are those of the waiting
+    requests and of the unfinished one.
+    """
+
+    client: Client
+    opened_ms: int
+    frame_bytes_max: InitVar[int]
+    connection_id: int = field(init=False)
+    reader: FrameReader = field(init=False)
+    client_id: str | None = None
+    authentication: Login | None = None
+    waiting: deque[bytes] = field(default_factory=deque)
+    held_bytes: int = 0
+    parked: AnyRequest | None = None
+    paused: bool = False
+    awaits_sent: bool = False
+
+    def __post_init__(self, frame_bytes_max: int) -> None:
+        self.connection_id = self.client.connection_id
+        self.reader = FrameReader(frame_bytes_max, FRAME_LIMIT)
+
+    def record_sender(self, client_id: str | None, body: Message) -> None:
+        """Record the client id of a request, and the broker that it comes from."""
+        self.client_id = client_id
+        if (broker_id := first_sender(client_id, body)) >= 0:
+            self.client = self.client._replace(broker_id=broker_id)
+
+    def sender_of(self, body: Message) -> int:
+        """Return the id of the broker that sent a request (for UnregisterBroker: that it names), else -1."""
+        named, known = sender(body), self.client.broker_id
+        return named if named >= 0 else known if known >= 0 else sender_by_client_id(self.client_id)
+
+    def closed(self, now_ms: int, reason: str, refused: bool, frame: bytes = b"") -> ClosedConnection:
+        """Return the journal entry for the end of this connection."""
+        return ClosedConnection(self.connection_id, self.client.address, self.opened_ms, now_ms, reason, refused, frame)
+
+
+class Deadlines:
+    """Deadlines of parked requests in milliseconds; `parked` maps connection ids to connections that have one."""
+
+    def __init__(self, parked: Mapping[int, Connection]) -> None:
+        self._parked = parked
+        self._entries: list[tuple[int, int, AnyRequest]] = []
+        self._added = 0
+
+    def add(self, request: AnyRequest, deadline_ms: int) -> None:
+        """Add a parked request."""
+        if deadline_ms >= NEVER_MS:
+            return
+        entries = self._entries
+        if len(entries) >= DEADLINES_KEPT + 2 * len(self._parked):
+            # Most were answered before their deadline, which clients choose: it may be weeks away.
+            entries[:] = [entry for entry in entries if _is_parked(entry[2])]
+            heapq.heapify(entries)
+        self._added += 1
+        heapq.heappush(entries, (deadline_ms, self._added, request))
+
+    def due(self, now_ms: int) -> Iterator[AnyRequest]:
+        """Return parked requests whose deadline has passed, each once."""
+        entries = self._entries
+        while entries and entries[0][0] <= now_ms:
+            request = heapq.heappop(entries)[2]
+            if _is_parked(request):
+                yield request
+
+    def next_ms(self) -> int:
+        """Return the earliest time at which `due` may return something."""
+        return self._entries[0][0] if self._entries else NEVER_MS
+
+
+def _is_parked(request: AnyRequest) -> bool:
+    return request.connection.parked is request

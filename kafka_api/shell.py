@@ -1,0 +1,561 @@
+"""The asyncio side of a listener: sockets, TLS and a timer. It carries out the effects of a sans-IO `Served` in order.
+
+Received bytes go to the server at once and its responses are written at once. A client that does not read is not read
+from either, so its unread responses stay bounded, and it is closed when it stays stuck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import Protocol, cast
+
+from mockraft.kafka_api.clock import Clock, Timer
+from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, ServerEffect
+from mockraft.kafka_api.listening import BACKLOG
+from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.tls import TlsError, TlsSession
+
+ACCEPT_ITERATIONS = 4
+IDLE_SWEEPS = 4
+"""Checks for idle connections per `connections_max_idle_ms`."""
+UNREAD_BYTES_HIGH = 65_536
+CLOSE_LINGER_S = 5.0
+
+
+class Served(Protocol):
+    """The sans-IO server of a shell; see `mockraft.kafka_api.listener.Listener`."""
+
+    def connected(self, connection_id: int, peer_address: str, now_ms: int, listener: str) -> Iterable[Effect]:
+        """Accept a connection on the listener of this name."""
+
+    def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> Iterable[Effect]:
+        """Complete the TLS handshake."""
+
+    def step(self, connection_id: int, data: bytes, now_ms: int) -> Iterable[Effect]:
+        """Process received bytes."""
+
+    def sent(self, connection_id: int, now_ms: int) -> Iterable[Effect]:
+        """Go on with a connection whose bytes are written."""
+
+    def disconnected(self, connection_id: int, reason: str, now_ms: int) -> None:
+        """Remove an ended connection."""
+
+    def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> Iterable[Effect]:
+        """Close a connection for a reason that the shell detected."""
+
+    def client_of(self, connection_id: int) -> tuple[str | None, int]:
+        """Return the client id and broker id (-1: none) last seen on a connection."""
+
+    def tick(self, now_ms: int) -> Iterable[Effect]:
+        """Do what is due."""
+
+    def next_tick_ms(self, now_ms: int) -> int:
+        """Return the latest time at which `tick` must be called."""
+
+
+class ShellLimits(Protocol):
+    """The limits of connections that the shell keeps."""
+
+    @property
+    def connections_max_idle_ms(self) -> int:
+        """Time after which an idle connection is closed; negative: never."""
+
+    @property
+    def write_bytes_max(self) -> int:
+        """Maximum number of bytes that a client has not read."""
+
+    @property
+    def write_stuck_ms(self) -> int:
+        """Time after which a client that reads nothing is closed."""
+
+
+class Links(Protocol):
+    """Faults of the bytes of connections; `depends_on_requests` if one depends on who a client is."""
+
+    @property
+    def depends_on_requests(self) -> bool:
+        """True if a fault depends on a client's requests."""
+
+    @property
+    def next_ms(self) -> int:
+        """Time at which `tick` must be called."""
+
+    def attach(self) -> None:
+        """Begin."""
+
+    def detach(self) -> None:
+        """End."""
+
+    def look(self, connection: SocketConnection, now_ms: int) -> None:
+        """Apply exactly the faults that match a connection."""
+
+    def match_answered(self, effects: Iterable[Effect], now_ms: int) -> None:
+        """Match connections that are about to be answered: their client may be known now."""
+
+    def tick(self, now_ms: int) -> None:
+        """Begin and end faults that are due."""
+
+
+class LinkTransport(asyncio.Transport):
+    """A transport between a connection and its socket's own; `holds` is True while bytes are on their way."""
+
+    holds: bool
+
+
+def break_off(transport: asyncio.Transport) -> None:
+    """End a connection by a TCP RST; unsent bytes are lost."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+class Shell:
+    """Accepts connections on bound sockets for one server.
+
+    Use `listen` and `stop` from a running event loop. `clock` provides the server's time and ticks; with `tls` every
+    connection begins with a handshake.
+    """
+
+    def __init__(self, served: Served, limits: ShellLimits, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
+        self.served = served
+        self.limits = limits
+        self.clock = clock
+        self.tls = tls
+        self.links: Links | None = None
+        self._connections: dict[int, SocketConnection] = {}
+        self._connections_made = 0
+        self._servers: list[asyncio.Server] = []
+        self._timer: Timer | None = None
+        self._timer_ms = NEVER_MS
+        self._will_arm = False
+        self._idle_sweep: asyncio.TimerHandle | None = None
+        self._is_shut = False
+        self._is_busy = False
+        self._turns: deque[SocketConnection] = deque()
+        """Connections whose next request waits for the iterations of the event loop."""
+        self._deferred_effects: deque[Iterable[Effect]] = deque()
+
+    async def listen(self, bound: socket.socket, listener: str = "") -> None:
+        """Listen on a bound socket, and start ticking."""
+        self.loop = asyncio.get_running_loop()
+        accept = partial(self.accept, listener)
+        self._servers.append(await self.loop.create_server(accept, sock=bound, backlog=BACKLOG))
+        if len(self._servers) == 1:
+            self._arm(self.clock.now_ms())
+            self._sweep_idle()
+            if self.links is not None:
+                self.links.attach()
+
+    async def stop(self, reason: str) -> None:
+        """Stop listening and close every connection; responses in progress are still written."""
+        self._is_shut = True
+        if self.links is not None:
+            self.links.detach()
+        await self._stop_accepting()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        # Prevent rearming while connections close.
+        self._timer_ms = 0
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
+        now_ms = self.clock.now_ms()
+        for connection in self.connections():
+            self.served.disconnected(connection.connection_id, reason, now_ms)
+            connection.close()
+        # A transport with an empty buffer closes within one iteration of the event loop; others get a moment.
+        deadline = self.loop.time() + 0.25 if self._connections else 0.0
+        while self._connections and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        for connection in self.connections():
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+    async def _stop_accepting(self) -> None:
+        if not self._servers:
+            return
+        # asyncio keeps a connection open that it accepts while its server is closed: let it complete first.
+        for server in self._servers:
+            for listening in server.sockets:
+                self.loop.remove_reader(listening.fileno())
+        for _ in range(ACCEPT_ITERATIONS):
+            await asyncio.sleep(0)
+        for server in self._servers:
+            server.close()
+
+    def shut(self, is_shut: bool) -> None:
+        """Reset all connections and refuse new ones, or accept connections again."""
+        self._is_shut = is_shut
+        if is_shut:
+            for connection in self.connections():
+                connection.transport.abort()
+
+    def serve(self, served: Served, reason: str) -> None:
+        """Serve another server on the same port; every connection is reset, as when a process ends."""
+        now_ms = self.clock.now_ms()
+        for connection in self.connections():
+            self.served.disconnected(connection.connection_id, reason, now_ms)
+            connection.transport.abort()
+        self._connections.clear()
+        self.served = served
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = NEVER_MS
+        self._arm(now_ms)
+
+    def accept(self, listener: str = "") -> SocketConnection:
+        """Return the protocol of a new connection."""
+        return SocketConnection(self, listener) if self.tls is None else TlsConnection(self, listener)
+
+    def connections(self) -> list[SocketConnection]:
+        """Open connections, oldest first."""
+        return list(self._connections.values())
+
+    def connection(self, connection_id: int) -> SocketConnection | None:
+        """Return the connection with this id if its socket is open."""
+        return self._connections.get(connection_id)
+
+    def received(self, connection: SocketConnection, data: bytes) -> None:
+        """Pass received bytes to the server, and carry out its effects."""
+        now_ms = self.clock.now_ms()
+        self._perform(self.served.step(connection.connection_id, data, now_ms), now_ms)
+        if not self._will_arm:  # once in an iteration of the event loop, however many connections are ready
+            self._will_arm = True
+            self.loop.call_soon(self._arm_soon)
+
+    def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
+        """Carry out effects in order, then schedule the server's next tick.
+
+        Effects that arise meanwhile (a toxic delivers bytes, a write ends a connection) are carried out afterwards.
+        """
+        self._perform(effects, now_ms)
+        if not self._is_busy:
+            self._arm(now_ms)
+
+    def _perform(self, effects: Iterable[Effect], now_ms: int) -> None:
+        if self._is_busy:
+            self._deferred_effects.append(effects)
+            return
+        self._is_busy = True
+        try:
+            self._carry_out(effects, now_ms)
+            while self._deferred_effects:
+                self._carry_out(self._deferred_effects.popleft(), now_ms)
+        finally:
+            self._is_busy = False
+
+    def _carry_out(self, effects: Iterable[Effect], now_ms: int) -> None:
+        connections = self._connections
+        if self.links is not None and self.links.depends_on_requests:
+            self.links.match_answered(effects, now_ms)
+        for effect in effects:
+            connection = connections.get(effect.connection_id)
+            if connection is None:
+                if isinstance(effect, ServerEffect):
+                    self.carry_out_own(effect)
+                continue
+            if effect.__class__ is Send:
+                connection.send(effect.data)
+                continue
+            match effect:
+                case Close():
+                    connection.close()
+                case Reset():
+                    connection.reset()
+                case PauseReading():
+                    connection.set_held_back(True)
+                case ResumeReading():
+                    connection.set_held_back(False)
+                case AwaitSent():
+                    connection.await_sent()
+
+    def carry_out_own(self, effect: ServerEffect) -> None:
+        """Carry out an effect that is on no connection; servers with such effects override it."""
+
+    def connection_accepted(self, connection: SocketConnection, address: str) -> int:
+        """Register an accepted connection; return its id."""
+        self._connections_made += 1
+        connection_id = self._connections_made
+        connection.connection_id = connection_id
+        self._connections[connection_id] = connection
+        now_ms = self.clock.now_ms()
+        self.perform(self.served.connected(connection_id, address, now_ms, connection.listener), now_ms)
+        if self.links is not None:
+            self.links.look(connection, now_ms)
+        if self._is_shut:
+            connection.transport.abort()
+        return connection_id
+
+    def connection_ended(self, connection_id: int, reason: str) -> None:
+        """Remove a closed connection."""
+        self._connections.pop(connection_id, None)
+        self.served.disconnected(connection_id, reason, self.clock.now_ms())
+
+    def queue_turn(self, connection: SocketConnection) -> None:
+        """Let a connection go on after those that wait already, one in each iteration of the event loop."""
+        self._turns.append(connection)
+        if len(self._turns) == 1:
+            # A timer runs after the sockets that are ready in the same iteration; `call_soon` would run before them.
+            self.loop.call_later(0, self._take_turn)
+
+    def _take_turn(self) -> None:
+        connection = self._turns.popleft()
+        if self._turns:
+            self.loop.call_later(0, self._take_turn)
+        connection.take_turn()
+
+    def close_connection(self, connection_id: int, kind: str, reason: str) -> None:
+        """Close a connection for a reason of its socket; `kind` is the journal's category."""
+        now_ms = self.clock.now_ms()
+        self.perform(self.served.close(connection_id, kind, reason, now_ms), now_ms)
+
+    def _sweep_idle(self) -> None:
+        """Close idle connections (Kafka's Selector), by the event loop's time, as idleness is a matter of sockets."""
+        idle_ms = self.limits.connections_max_idle_ms
+        if idle_ms < 0:
+            return
+        idle_since = self.loop.time() - idle_ms / 1000
+        for connection in self.connections():
+            if connection.active_at < idle_since:
+                self.close_connection(connection.connection_id, "connections_max_idle_ms", f"idle for {idle_ms} ms")
+        self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
+
+    def _arm_soon(self) -> None:
+        self._will_arm = False
+        self._arm(self.clock.now_ms())
+
+    def _arm(self, now_ms: int) -> None:
+        """Schedule `tick` for the server's next deadline; a timer that is early enough stays."""
+        when_ms = self.served.next_tick_ms(now_ms)
+        if self.links is not None:
+            when_ms = min(when_ms, self.links.next_ms)
+        if when_ms >= self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = when_ms
+        self._timer = self.clock.call_at(self.loop, when_ms, self._tick)
+
+    def tick_now(self) -> None:
+        """Let the server do what is due."""
+        now_ms = self.clock.now_ms()
+        self.perform(self.served.tick(now_ms), now_ms)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        now_ms = self.clock.now_ms()
+        if self.links is not None and now_ms >= self.links.next_ms:
+            self.links.tick(now_ms)
+        self.perform(self.served.tick(now_ms), now_ms)
+
+
+class SocketConnection(asyncio.Protocol):
+    """One accepted connection."""
+
+    __slots__ = (
+        "_awaits_sent",
+        "_held_back",
+        "_is_queued",
+        "_shell",
+        "_unread_before",
+        "_watch",
+        "active_at",
+        "address",
+        "connection_id",
+        "listener",
+        "transport",
+        "writing_paused",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, shell: Shell, listener: str) -> None:
+        self._shell = shell
+        self.listener = listener
+        self.connection_id = 0
+        self.address = "unknown"
+        self._held_back = False
+        self.writing_paused = False
+        self._awaits_sent = self._is_queued = False
+        self._unread_before = 0
+        self._watch: asyncio.TimerHandle | None = None
+        self.active_at = shell.loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register the connection."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH, low=0)
+        # As Kafka's Selector does: TCP keepalive detects a client that vanished.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        name = transport.get_extra_info("peername")
+        self.address = str(name[0]) if isinstance(name, tuple) else "unknown"
+        self._shell.connection_accepted(self, f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unknown")
+
+    def data_received(self, data: bytes) -> None:
+        """Pass received bytes to the node."""
+        shell = self._shell
+        self.active_at = shell.loop.time()
+        shell.received(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report the closed socket."""
+        if self._watch is not None:
+            self._watch.cancel()
+        self._shell.connection_ended(
+            self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
+        )
+
+    @property
+    def unread_bytes(self) -> int:
+        """Number of written bytes that the socket has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def send(self, data: bytes) -> None:
+        """Write; close the connection if too many bytes are unread."""
+        self.active_at = self._shell.loop.time()
+        self.transport.write(data)
+        if self.writing_paused and (unread := self.unread_bytes) > (limit := self._shell.limits.write_bytes_max):
+            self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
+
+    def close(self) -> None:
+        """Close once everything is written; reset the connection if the client does not read."""
+        self.transport.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = self._shell.loop.call_later(CLOSE_LINGER_S, self._cut_off)
+
+    def _cut_off(self) -> None:
+        transport = self.transport
+        if isinstance(transport, LinkTransport) and transport.holds:
+            self._watch = self._shell.loop.call_later(CLOSE_LINGER_S, self._cut_off)
+        else:
+            transport.abort()
+
+    def reset(self) -> None:
+        """Abort the connection so that the client receives a TCP RST."""
+        break_off(self.transport)
+
+    def set_held_back(self, held_back: bool) -> None:
+        """Pause or resume reading at the node's request."""
+        self._held_back = held_back
+        self._read_or_not()
+
+    def await_sent(self) -> None:
+        """Notify the node in this connection's turn, when all bytes so far are written."""
+        self._awaits_sent = True
+        self._queue_turn()
+
+    def pause_writing(self) -> None:
+        """Pause: the socket's buffer is full."""
+        self.writing_paused = True
+        self._read_or_not()
+        self._unread_before = 1 << 62
+        self._look_whether_stuck()
+
+    def resume_writing(self) -> None:
+        """Resume: the socket's buffer has drained."""
+        self.writing_paused = False
+        if self._watch is not None and not self.transport.is_closing():
+            self._watch.cancel()
+            self._watch = None
+        self._queue_turn()
+        self._read_or_not()
+
+    def _queue_turn(self) -> None:
+        if self._awaits_sent and not self.writing_paused and not self._is_queued:
+            self._is_queued = True
+            self._shell.queue_turn(self)
+
+    def take_turn(self) -> None:
+        """Notify the node, unless the socket's buffer is full again."""
+        self._is_queued = False
+        if self._awaits_sent and not self.writing_paused:
+            self._awaits_sent = False
+            shell = self._shell
+            now_ms = shell.clock.now_ms()
+            shell.perform(shell.served.sent(self.connection_id, now_ms), now_ms)
+
+    @property
+    def wants_more(self) -> bool:
+        """True if nothing forbids to read from it."""
+        return not (self._held_back or self.writing_paused)
+
+    def _read_or_not(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.wants_more:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def _look_whether_stuck(self) -> None:
+        unread = self.unread_bytes
+        stuck_ms = self._shell.limits.write_stuck_ms
+        if unread >= self._unread_before:
+            self._watch = None
+            self._give_up("write_stuck_ms", f"the peer read nothing for {stuck_ms} ms, {unread} bytes wait for it")
+            return
+        self._unread_before = unread
+        self._watch = self._shell.loop.call_later(stuck_ms / 1000, self._look_whether_stuck)
+
+    def _give_up(self, kind: str, reason: str) -> None:
+        self._shell.close_connection(self.connection_id, kind, reason)
+        self.transport.abort()
+
+
+class TlsConnection(SocketConnection):
+    """One accepted connection with TLS."""
+
+    __slots__ = ("_secured", "_tls")
+
+    def __init__(self, shell: Shell, listener: str) -> None:
+        super().__init__(shell, listener)
+        assert shell.tls is not None
+        self._tls = TlsSession(shell.tls)
+        self._secured = False
+
+    def data_received(self, data: bytes) -> None:
+        """Decrypt received bytes and pass them to the node."""
+        shell, tls = self._shell, self._tls
+        self.active_at = shell.loop.time()
+        try:
+            received = tls.receive(data)
+        except TlsError as failure:
+            self._write_tls()
+            shell.close_connection(self.connection_id, "tls", f"refused: TLS failed: {failure}")
+            return
+        self._write_tls()
+        if tls.established and not self._secured:
+            self._secured = True
+            now_ms = shell.clock.now_ms()
+            shell.perform(shell.served.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
+        if received:
+            shell.received(self, received)
+        if tls.ended:
+            self.close()
+
+    def send(self, data: bytes) -> None:
+        """Encrypt and write, unless the client sent close_notify: TLS takes nothing after that."""
+        if self.transport.is_closing():
+            return
+        self._tls.send(data)
+        super().send(self._tls.outgoing())
+
+    def close(self) -> None:
+        """Send close_notify and close."""
+        self._tls.end()
+        self._write_tls()
+        super().close()
+
+    def _write_tls(self) -> None:
+        if (data := self._tls.outgoing()) and not self.transport.is_closing():
+            self.transport.write(data)
