@@ -6,7 +6,7 @@ import ipaddress
 import logging
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mockraft.kafka_configs.config_keys import GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
@@ -14,14 +14,37 @@ from mockraft.server.controller.security.acl_types import CLUSTER_NAME, AclOpera
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
-    from mockraft.server.apis.api import RequestContext
     from mockraft.server.controller.controller import Controller
 
 _log = logging.getLogger("mockraft.authorizer")
 
 
+class Requester(Protocol):
+    """Who asks, from where: the part of a request's context that decisions are made by."""
+
+    @property
+    def principal(self) -> str:
+        """The principal, as `User:name`."""
+
+    @property
+    def client_address(self) -> str:
+        """Address of the client; with the port, unless the request was forwarded."""
+
+    @property
+    def forwarded(self) -> bool:
+        """True if the request came in an Envelope."""
+
+    @property
+    def connection_id(self) -> int:
+        """Number of the connection."""
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener."""
+
+
 def is_allowed(
-    controller: Controller, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+    controller: Controller, ctx: Requester, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> bool:
     """Return True if the requester may perform the operation on the resource."""
     authorizer = controller.authorizer
@@ -35,12 +58,12 @@ def is_allowed(
     return allowed
 
 
-def is_allowed_on_cluster(controller: Controller, ctx: RequestContext, operation: AclOperation) -> bool:
+def is_allowed_on_cluster(controller: Controller, ctx: Requester, operation: AclOperation) -> bool:
     """Return True if the requester may perform the operation on the cluster."""
     return is_allowed(controller, ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def check_cluster_operation(controller: Controller, ctx: RequestContext, operation: AclOperation) -> None:
+def check_cluster_operation(controller: Controller, ctx: Requester, operation: AclOperation) -> None:
     """Raise ApiError CLUSTER_AUTHORIZATION_FAILED unless the requester may do this to the cluster."""
     if not is_allowed_on_cluster(controller, ctx, operation):
         # Kafka prints its whole request object here: connection, session, buffer.
@@ -49,9 +72,7 @@ def check_cluster_operation(controller: Controller, ctx: RequestContext, operati
         raise ApiError(error_codes.CLUSTER_AUTHORIZATION_FAILED, message)
 
 
-def allowed_topics(
-    controller: Controller, ctx: RequestContext, operation: AclOperation, names: Iterable[str]
-) -> set[str]:
+def allowed_topics(controller: Controller, ctx: Requester, operation: AclOperation, names: Iterable[str]) -> set[str]:
     """Return the topics on which the requester may perform the operation."""
     return {name for name in names if is_allowed(controller, ctx, operation, ResourceType.TOPIC, name)}
 
@@ -64,7 +85,7 @@ _CONFIG_RESOURCES: Final = {
 
 
 def check_configs(
-    controller: Controller, ctx: RequestContext, operation: AclOperation, config_resource_type: int, name: str
+    controller: Controller, ctx: Requester, operation: AclOperation, config_resource_type: int, name: str
 ) -> None:
     """Raise ApiError, by the kind of the resource, unless the requester may do this with its configs."""
     on_cluster = ResourceType.CLUSTER, error_codes.CLUSTER_AUTHORIZATION_FAILED

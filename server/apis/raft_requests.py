@@ -16,8 +16,8 @@ from mockraft.server.controller.quorum.voter_set import Endpoint
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
-from mockraft.server.raft.transitions import InconsistentLeaderError
-from mockraft.server.raft.voter_changes import VoterChange, check_leads
+from mockraft.server.raft.transitions import InconsistentLeaderError, VoterChange
+from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.log.positions import EpochEndOffset
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.request_manager import Target

@@ -20,7 +20,7 @@ from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
-from mockraft.server.raft.transitions import Quorum
+from mockraft.server.raft.transitions import Quorum, VoterChange
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -142,7 +142,7 @@ class Raft(Quorum):
         if self.leading.fetched(replica, fetch_offset, self.log.end_offset, now_ms):
             self.update_high_watermark(now_ms)
 
-    def add_voter(self, change: voter_changes.VoterChange, now_ms: int) -> None:
+    def add_voter(self, change: VoterChange, now_ms: int) -> None:
         """Request the versions of a future voter; `change` was begun with `voter_changes.begin_adding`."""
         endpoint = next(found for found in change.endpoints if found.name == self.config.controller_listener_name)
         target = Target(change.key.id, endpoint.host, endpoint.port)

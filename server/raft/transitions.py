@@ -15,7 +15,7 @@ from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, control_records
+from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, Endpoint, control_records
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
@@ -26,7 +26,6 @@ from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Vot
 if TYPE_CHECKING:
     import random
 
-    from mockraft.server.raft.voter_changes import VoterChange
 
 _LOGGER = logging.getLogger("mockraft.raft")
 
@@ -47,6 +46,37 @@ class Following:
     has_updated_leader: bool = False
     snapshot_id: SnapshotId | None = None
     snapshot: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(slots=True)
+class VoterChange:
+    """A change in progress. `result` is the outcome for its request: error code and message.
+
+    `last_offset` is that of its VotersRecord, -1 before it is written: the new voter's versions are being requested.
+    """
+
+    key: ReplicaKey
+    deadline_ms: int
+    endpoints: tuple[Endpoint, ...] = ()
+    ack_when_committed: bool = True
+    last_offset: int = -1
+    result: tuple[int, str | None] | None = None
+
+    def committed(self, quorum: Quorum) -> None:
+        """Complete the change if the high watermark passed it; a leader that it removed resigns."""
+        if 0 <= self.last_offset < quorum.log.high_watermark:
+            self.finish(quorum, error_codes.NONE, None)
+            if not quorum.is_voter:
+                quorum.resign_requested = True
+                quorum.next_ms = 0
+
+    def finish(self, quorum: Quorum, error_code: int, message: str | None) -> None:
+        """End the change; its request is answered if it was not before."""
+        if error_code != error_codes.NONE and message is None:
+            message = error_codes.message(error_code)
+        self.result = self.result or (error_code, message)
+        quorum.voter_change = None
+        quorum.changes += 1
 
 
 class Quorum:

@@ -5,7 +5,6 @@ Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.may
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from mockraft.releases import KRAFT_VERSION, Behaviour, release
@@ -14,40 +13,9 @@ from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.leading import Leading
-from mockraft.server.raft.transitions import Quorum
+from mockraft.server.raft.transitions import Quorum, VoterChange
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
-
-
-@dataclass(slots=True)
-class VoterChange:
-    """A change in progress. `result` is the outcome for its request: error code and message.
-
-    `last_offset` is that of its VotersRecord, -1 before it is written: the new voter's versions are being requested.
-    """
-
-    key: ReplicaKey
-    deadline_ms: int
-    endpoints: tuple[Endpoint, ...] = ()
-    ack_when_committed: bool = True
-    last_offset: int = -1
-    result: tuple[int, str | None] | None = None
-
-    def committed(self, quorum: Quorum) -> None:
-        """Complete the change if the high watermark passed it; a leader that it removed resigns."""
-        if 0 <= self.last_offset < quorum.log.high_watermark:
-            self.finish(quorum, error_codes.NONE, None)
-            if not quorum.is_voter:
-                quorum.resign_requested = True
-                quorum.next_ms = 0
-
-    def finish(self, quorum: Quorum, error_code: int, message: str | None) -> None:
-        """End the change; its request is answered if it was not before."""
-        if error_code != error_codes.NONE and message is None:
-            message = error_codes.message(error_code)
-        self.result = self.result or (error_code, message)
-        quorum.voter_change = None
-        quorum.changes += 1
 
 
 def check_leads(quorum: Quorum, epoch: int) -> int:

@@ -1,14 +1,14 @@
 """ACLs indexed by resource, so that a decision costs the same with a hundred ACLs and a hundred thousand."""
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mockraft.server.controller.security.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
 from mockraft.server.controller.security.host_ranges import is_in_range, is_range
-
-if TYPE_CHECKING:
-    from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 
 WILDCARD_PRINCIPAL: Final = "User:*"
 
@@ -17,6 +17,35 @@ _IMPLIED_BY: Final[dict[int, tuple[AclOperation, ...]]] = {
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
 """Operations whose permission implies the key; a denial implies nothing (StandardAuthorizerData.findResult)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntry:
+    """One ACL; types, patterns and operations are Kafka's numbers."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    def to_record(self, acl_id: bytes) -> RecordAt:
+        """Return the record of this ACL."""
+        return RecordAt(
+            AccessControlEntryRecord(
+                id=acl_id,
+                resource_type=self.resource_type,
+                resource_name=self.resource_name,
+                pattern_type=self.pattern_type,
+                principal=self.principal,
+                host=self.host,
+                operation=self.operation,
+                permission_type=self.permission_type,
+            ),
+            0,
+        )
 
 
 class MatchingAcls(NamedTuple):
@@ -42,7 +71,7 @@ class _Patterns:
         self.prefixed: dict[str, _Rules] = {}
         self.lengths: Counter[int] = Counter()
 
-    def of(self, acl: "AccessControlEntry") -> dict[str, _Rules]:
+    def of(self, acl: AccessControlEntry) -> dict[str, _Rules]:
         """Return the patterns of the ACL's type, by name."""
         return self.prefixed if acl.pattern_type == PatternType.PREFIXED else self.literal
 
@@ -63,7 +92,7 @@ class AclIndex:
     def __init__(self) -> None:
         self._by_type: dict[int, _Patterns] = {}
 
-    def __contains__(self, acl: "AccessControlEntry") -> bool:
+    def __contains__(self, acl: AccessControlEntry) -> bool:
         patterns = self._by_type.get(acl.resource_type)
         if patterns is None:
             return False
@@ -72,7 +101,7 @@ class AclIndex:
         asked_denied, asked_allowed = _bits(acl)
         return bool(denied & asked_denied | allowed & asked_allowed)
 
-    def add(self, acl: "AccessControlEntry") -> None:
+    def add(self, acl: AccessControlEntry) -> None:
         """Add an ACL; one that is there already changes nothing."""
         patterns = self._by_type.setdefault(acl.resource_type, _Patterns())
         by_name = patterns.of(acl)
@@ -85,7 +114,7 @@ class AclIndex:
         old_denied, old_allowed = rules.get(whose, (0, 0))
         rules[whose] = old_denied | denied, old_allowed | allowed
 
-    def remove(self, acl: "AccessControlEntry") -> None:
+    def remove(self, acl: AccessControlEntry) -> None:
         """Remove an ACL that was added."""
         patterns = self._by_type[acl.resource_type]
         by_name = patterns.of(acl)
@@ -130,6 +159,6 @@ class AclIndex:
         return MatchingAcls(denied=False, allowed=allowed, has_acls=bool(matching))
 
 
-def _bits(acl: "AccessControlEntry") -> tuple[int, int]:
+def _bits(acl: AccessControlEntry) -> tuple[int, int]:
     bit = 1 << acl.operation
     return (0, bit) if acl.permission_type == PermissionType.ALLOW else (bit, 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.releases import Behaviour, MetadataVersion
-from mockraft.server.controller.image.acl_index import AclIndex
+from mockraft.server.controller.image.acl_index import AccessControlEntry, AclIndex
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
@@ -22,35 +22,6 @@ class ScramCredential:
     stored_key: bytes = field(repr=False)
     server_key: bytes = field(repr=False)
     iterations: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntry:
-    """One ACL; types, patterns and operations are Kafka's numbers."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-    def to_record(self, acl_id: bytes) -> RecordAt:
-        """Return the record of this ACL."""
-        return RecordAt(
-            AccessControlEntryRecord(
-                id=acl_id,
-                resource_type=self.resource_type,
-                resource_name=self.resource_name,
-                pattern_type=self.pattern_type,
-                principal=self.principal,
-                host=self.host,
-                operation=self.operation,
-                permission_type=self.permission_type,
-            ),
-            0,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,8 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.files import LogFiles
-from mockraft.server.controller.log.positions import EpochEndOffset, check, common_end
 from mockraft.server.controller.log.record_frames import record_frames
-from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
+from mockraft.server.controller.log.snapshot import BOOTSTRAP, EpochEndOffset, Snapshot, SnapshotId, completed
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
 from mockraft.server.controller.security import scram
@@ -175,7 +174,7 @@ class MetadataLog:
 
         ValueError if that would remove committed records.
         """
-        end = common_end(self, leaders)
+        end = self._common_end(leaders)
         if end < self.high_watermark:
             raise ValueError(f"the leader's log ends at {end}, and records are committed up to {self.high_watermark}")
         if end < self.end_offset:
@@ -226,11 +225,33 @@ class MetadataLog:
     def check(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | SnapshotId | None:
         """Return None if a follower that ends at `offset` in that epoch may fetch from there.
 
-        Otherwise the point where its log diverges, or the snapshot that it has to fetch first: `positions.check`.
+        Otherwise the point where its log diverges, or the snapshot that it has to fetch first
+        (RaftLog.validateOffsetAndEpoch).
         """
         if last_fetched_epoch == self._batches.last_epoch and self.start_offset < offset <= self.end_offset:
             return None
-        return check(self, offset, last_fetched_epoch)
+        latest = self.snapshots[-1].id if self.snapshots else None
+        if offset == 0 and latest is not None and latest != BOOTSTRAP:
+            return latest
+        if offset == 0 and self.start_offset == 0:
+            return None
+        if latest is not None:
+            oldest = self.snapshots[0].id
+            if (
+                offset < self.start_offset
+                or (offset == self.start_offset and last_fetched_epoch != oldest.epoch)
+                or last_fetched_epoch < oldest.epoch
+            ):
+                return latest
+        end = self.end_of_epoch(last_fetched_epoch)
+        return end if end.epoch != last_fetched_epoch or end.end_offset < offset else None
+
+    def _common_end(self, leaders: EpochEndOffset) -> int:
+        """Return the end of what this log has in common with the leader's, from which it diverges at `leaders`."""
+        if not leaders.epoch:
+            return min(leaders.end_offset, self.end_offset)
+        own = self.end_of_epoch(leaders.epoch)
+        return min(own.end_offset, leaders.end_offset) if own.epoch == leaders.epoch else own.end_offset
 
     def end_of_epoch(self, epoch: int) -> EpochEndOffset:
         """Return the largest epoch not above `epoch`, and its end (KafkaRaftLog.endOffsetForEpoch)."""

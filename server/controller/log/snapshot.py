@@ -31,6 +31,13 @@ _STEP_RECORDS = 500
 T = TypeVar("T")
 
 
+class EpochEndOffset(NamedTuple):
+    """Point where a follower's log diverges: the largest common epoch and its end offset here."""
+
+    epoch: int
+    end_offset: int
+
+
 class SnapshotId(NamedTuple):
     """Id of a snapshot: it covers all records below `end_offset`, the last of which has `epoch`."""
 

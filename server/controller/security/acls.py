@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import Behaviour
-from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.image.acl_index import AccessControlEntry
 from mockraft.server.controller.result import (
     RECORDS_PER_BATCH_MAX,
     ApiError,

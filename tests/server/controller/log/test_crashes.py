@@ -14,8 +14,7 @@ import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.log.positions import EpochEndOffset
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records, read_voters
 from mockraft.wire import record_batch, uuids
 

@@ -5,8 +5,7 @@ import pytest
 from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.log.positions import EpochEndOffset
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.settings import features
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, scram

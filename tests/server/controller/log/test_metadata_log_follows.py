@@ -13,8 +13,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.log.positions import EpochEndOffset
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, read_voters
 from mockraft.server.raft.raft import Raft

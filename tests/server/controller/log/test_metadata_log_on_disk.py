@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.log.positions import EpochEndOffset
-from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import record_batch
 

@@ -4,8 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image.acl_index import AclIndex, MatchingAcls
-from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.image.acl_index import AccessControlEntry, AclIndex, MatchingAcls
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.server.controller.security.authorizer import Authorizer
