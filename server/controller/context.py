@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.controller.log.metadata_log import MetadataLog
     from mockraft.server.controller.result import ControllerResult
-    from mockraft.server.controller.topics.placement import UsableRacks
+    from mockraft.server.controller.topics.racks import UsableRacks
 
 T = TypeVar("T")
 

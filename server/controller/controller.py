@@ -29,7 +29,7 @@ from mockraft.server.controller.security.authorizer import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
-from mockraft.server.controller.topics.placement import UsableRacks
+from mockraft.server.controller.topics.racks import UsableRacks
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt

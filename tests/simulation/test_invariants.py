@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Image, Partition
-from mockraft.server.controller.image.partition_index import PartitionIndex
+from mockraft.server.controller.image.topics import PartitionIndex
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partition_rules import topic_election
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord

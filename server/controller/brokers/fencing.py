@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
-from mockraft.server.controller.image.partition_index import Places
+from mockraft.server.controller.image.topics import Places
 from mockraft.server.controller.result import Steps
 from mockraft.server.controller.topics.partition_rules import begin_change, min_isr, topic_election
 from mockraft.server.controller.topics.partitions import same_change

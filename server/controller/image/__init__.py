@@ -20,8 +20,7 @@ from mockraft.server.controller.image.cluster import (
     VersionRange,
 )
 from mockraft.server.controller.image.image import NOT_MODELLED, Image
-from mockraft.server.controller.image.partition_index import TopicPartition
-from mockraft.server.controller.image.topics import Partition, Topic, TopicsImage
+from mockraft.server.controller.image.topics import Partition, Topic, TopicPartition, TopicsImage
 
 __all__ = [
     "NOT_MODELLED",

@@ -80,7 +80,7 @@ def _add_partitions(
     quota.draw(added)
     factor = _replication_factor(topic)
     if requested.assignments is None:
-        usable = controller.usable_racks.of(controller)
+        usable = controller.usable_racks.of(controller.image.cluster, controller.heartbeats)
         placed = place(
             usable, min(added, room + 1), factor, controller.rng, names_cordoning=controller.has(Behaviour.CORDONING)
         )

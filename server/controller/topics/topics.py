@@ -278,7 +278,7 @@ def _placed(controller: ControllerContext, topic: CreatableTopic) -> list[Partit
         factor = config.default_replication_factor
     try:
         placed = place(
-            controller.usable_racks.of(controller),
+            controller.usable_racks.of(controller.image.cluster, controller.heartbeats),
             count,
             factor,
             controller.rng,

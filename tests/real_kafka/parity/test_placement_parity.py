@@ -8,7 +8,8 @@ import pytest
 from mockraft.brokers.moves.copy_quota import CopyQuota
 from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topics.placement import UsableBroker, in_racks, place
+from mockraft.server.controller.topics.placement import place
+from mockraft.server.controller.topics.racks import UsableBroker, in_racks
 
 from .oracle import kafkas_answers
 

@@ -18,9 +18,9 @@ from mockraft.server.controller.brokers.fencing import fence
 from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.controller import STANDBY, Controller
-from mockraft.server.controller.image.partition_index import Places
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Partition as ControllersPartition
+from mockraft.server.controller.image.topics import Places
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.topics.elections import Candidates

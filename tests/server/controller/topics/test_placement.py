@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topics.placement import Rack, UsableBroker, in_racks, place, usable_brokers
+from mockraft.server.controller.topics.placement import place
+from mockraft.server.controller.topics.racks import Rack, UsableBroker, in_racks, usable_brokers
 from mockraft.wire import error_codes
 
 from ....conftest import Cluster
@@ -88,15 +89,21 @@ def test_too_few_brokers_are_reported_with_the_reason(usable: list[Rack], factor
 def test_a_broker_that_has_shut_down_is_usable_as_a_fenced_one(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.heartbeat(1, want_shut_down=True)
-    assert [(broker.broker_id, broker.fenced) for broker in usable_brokers(cluster.controller)] == [(1, True)]
+    assert [
+        (broker.broker_id, broker.fenced)
+        for broker in usable_brokers(cluster.controller.image.cluster, cluster.controller.heartbeats)
+    ] == [(1, True)]
 
 
 def test_every_change_of_a_broker_counts_in_the_next_placement(cluster: Cluster) -> None:
-    kept = cluster.controller.usable_racks
+    controller = cluster.controller
+
+    def kept() -> list[Rack]:
+        return controller.usable_racks.of(controller.image.cluster, controller.heartbeats)
 
     def unfenced_and_fenced() -> list[Rack]:
-        racks = kept.of(cluster.controller)
-        assert racks == in_racks(usable_brokers(cluster.controller))
+        racks = kept()
+        assert racks == in_racks(usable_brokers(controller.image.cluster, controller.heartbeats))
         return racks
 
     cluster.start(1, 2, 3, 4)
@@ -108,4 +115,4 @@ def test_every_change_of_a_broker_counts_in_the_next_placement(cluster: Cluster)
     cluster.create_topic("t", [4, 1])
     cluster.heartbeat(4, want_shut_down=True)
     assert unfenced_and_fenced() == [([1], [2])]
-    assert kept.of(cluster.controller) is kept.of(cluster.controller), "nothing changed: nothing is grouped anew"
+    assert kept() is kept(), "nothing changed: nothing is grouped anew"
