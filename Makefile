@@ -102,6 +102,7 @@ check-imports:
 
 check-generated:
 	@$(TOOLS)/python -m mockraft.codegen --check
+	@$(TOOLS)/python -m tools.sync_types --check
 
 format: .venv/ready  ## format the code and sort its imports
 	@.venv/bin/ruff check --quiet --select I --fix . && .venv/bin/ruff format .
@@ -145,8 +146,9 @@ benchmarks: speed java  ## every benchmark with its peers in one run, at most 20
 sync: .venv/ready java  ## schemas_json out of the jars of a Kafka release (X=4.5.0)
 	@.venv/bin/python -m tools.sync $(X) $(ARGS)
 
-generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
+generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, and types of the blocking classes
 	@.venv/bin/python -m mockraft.codegen --target .
+	@.venv/bin/python -m tools.sync_types
 
 clients: .venv/ready  ## clients/openapi.json, and the Go client generated from it
 	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json

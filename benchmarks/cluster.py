@@ -34,7 +34,7 @@ from contenders import (
     shrink_or_grow,
 )
 from load import Load, RunningLoad, TimedConnection
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.wire.connection import write_request
 from result import THEIRS, Cell, Gate, Result, Table, argument_parser, show
 

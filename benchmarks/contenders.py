@@ -16,8 +16,8 @@ from types import MappingProxyType
 from load import TimedConnection
 from mockraft.brokers.config import draw_config, registration_of
 from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, random_uuid
-from mockraft.testing.process import MockraftController
 from mockraft.wire.messages import alter_partition_request as alter
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest

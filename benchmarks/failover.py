@@ -19,8 +19,8 @@ from pathlib import Path
 from contenders import registrations
 from load import TimedConnection
 from mockraft.kafka.child_process import free_port
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid
-from mockraft.testing.process import MockraftController
 from result import OURS, THEIRS, Gate, Result, argument_parser, show, spread
 
 NODE_IDS = (3000, 3001, 3002)

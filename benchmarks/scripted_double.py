@@ -16,7 +16,7 @@ def put(controller: SyncController, stubs: str | None, *, journal: bool) -> None
     """Replace the stubs, and enable or disable the journals."""
 
     def switch_journals() -> None:
-        for each in controller.double.journals.values():
+        for each in controller.journals.values():
             each.enabled = journal
 
     controller.reset()

@@ -26,8 +26,8 @@ import psutil
 from cluster import snapshots
 from contenders import SPEED, codec, has_speed, heartbeat
 from load import Load, Measured, RunningLoad, echo
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import random_uuid
-from mockraft.testing.process import MockraftController
 from mockraft.wire.connection import write_request
 from result import Result, argument_parser, show
 from running.machine import commit, processor

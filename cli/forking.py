@@ -63,8 +63,7 @@ def _import_serve() -> None:
 
 
 def _import_admin() -> None:
-    import mockraft.cli.traffic.recorder
-    import mockraft.server.admin.serving  # noqa: F401
+    pass
 
 
 if __name__ == "__main__":

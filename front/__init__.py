@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.faults.chaos import chaos
     from mockraft.server.stubs.match import Match
     from mockraft.server.stubs.stub import Stub, stub
+    from mockraft.server.verification import WaitTimeoutError
     from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.testing.controller import AwaitedController, Controller, SyncController
     from mockraft.testing.quorum import Quorum, SyncQuorum
-    from mockraft.testing.verification import WaitTimeoutError
 
 __all__ = [
     "AlteredConfigs",
@@ -52,7 +52,6 @@ _NAMES = {
     "testing.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
     "testing.controller": ("AwaitedController", "Controller", "SyncController"),
     "testing.quorum": ("Quorum", "SyncQuorum"),
-    "testing.verification": ("WaitTimeoutError",),
     "kafka_api.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
     "kafka_api.journal": ("Exchange", "Journal", "VerificationError"),
@@ -60,6 +59,7 @@ _NAMES = {
     "server.stubs.faults.chaos": ("chaos",),
     "server.stubs.match": ("Match",),
     "server.stubs.stub": ("Stub", "stub"),
+    "server.verification": ("WaitTimeoutError",),
 }
 
 

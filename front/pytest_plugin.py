@@ -6,40 +6,25 @@ PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from mockraft.testing.plugin_settings import LIVE, OPTIONS, setting
 
 if TYPE_CHECKING:
     from mockraft.kafka.processes import KafkaBroker
     from mockraft.testing.broker import SyncSimulatedBroker
     from mockraft.testing.controller import AwaitedController, SyncController
-    from mockraft.testing.fixtures import Watched
     from mockraft.testing.quorum import SyncQuorum
-
-LIVE = pytest.StashKey[list["Watched"]]()
-"""The doubles that run now, those of the session first."""
-
-_YES_NO = "true|false|yes|no|on|off|1|0"
-_OPTIONS = {
-    "journal_dir": ("", ".*", "folder for the journals of failing tests, as JSON lines and pcapng"),
-    "journal_lines": ("40", r"\d+", "lines of the journal in the report of a failing test, 0 for none"),
-    "strict": ("false", _YES_NO, "fail tests for requests that no stub was made for"),
-    "assert_all_used": ("true", _YES_NO, "fail tests for stubs that were not used and faults that met nothing"),
-    "lab": (os.environ.get("MOCKRAFT_LAB", ""), ".*", "folder of a trial of `mockraft lab`, which sets it"),
-    "real_broker": ("skip", "skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven"),
-}
-"""By name: the default, what it may be, and what it is for."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--mockraft-…`, and the same in the ini file."""
     group = parser.getgroup("mockraft", "mockraft: a Kafka KRaft controller for tests")
-    for name, (default, _, about) in _OPTIONS.items():
+    for name, (default, _, about) in OPTIONS.items():
         option = f"mockraft_{name}"
         flag = f"--{option.replace('_', '-')}"
         group.addoption(flag, dest=option, metavar="X", help=f"{about} (ini: {option}; {default or 'none'})")
@@ -53,12 +38,6 @@ def _marker_options() -> list[str]:
     return ["brokers=1", "controllers=3", "strict=True", "assert_all_used=False", *(f"{row.name}=…" for row in ROWS)]
 
 
-def setting(config: pytest.Config, name: str) -> str:
-    """A setting of the plugin: of the command line, else of the ini file, else its default."""
-    given = config.getoption(f"mockraft_{name}")
-    return str(config.getini(f"mockraft_{name}") if given is None else given)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """The marker; and asserts of mockraft's own modules stay as they are."""
     names = _marker_options() if config.getoption("markers", False) else ["…"]
@@ -67,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
         f"mockraft({', '.join(names)}): options of the controller or quorum that the test's mockraft fixtures start",
     )
     config.stash[LIVE] = []
-    for name, (default, pattern, about) in _OPTIONS.items():
+    for name, (default, pattern, about) in OPTIONS.items():
         # Patterns are compiled only for what somebody given: that takes longer than all else here.
         if (text := setting(config, name)) != default and not re.fullmatch(pattern, text, re.IGNORECASE):
             raise pytest.UsageError(f"mockraft_{name}={text!r} ({about}): it is {pattern}")
@@ -100,7 +79,7 @@ def pytest_runtest_makereport(
     error = None if call.excinfo is None else call.excinfo.value
     # After the teardown the doubles of the test are gone, and that of the session was reset.
     live = [] if call.when == "teardown" else item.config.stash[LIVE]
-    if error is not None and "mockraft.testing" in sys.modules:
+    if error is not None and "mockraft.testing.double" in sys.modules:
         from mockraft.testing.fixtures import shorten
 
         shorten(error, item, live)
@@ -168,21 +147,22 @@ def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, 
 
 
 @pytest.fixture
-def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
-    """Yield `mockraft_broker(broker_id=1, of=…, **options)`, which starts a simulated broker until the end of the test.
+def mockraft_broker(request: pytest.FixtureRequest) -> Callable[..., SyncSimulatedBroker]:
+    """Return `mockraft_broker(broker_id=1, of=…, **options)`, which starts a simulated broker of the test.
 
-    It joins `mockraft`, or the controller or quorum given as `of`. Options are those of `SimulatedBroker`.
+    It joins the controller or quorum given as `of`, else that of the test. Options are those of `start_broker`; what it
+    returns is awaited with `mockraft_async`.
     """
     from mockraft.testing.fixtures import simulated_brokers
 
-    yield from simulated_brokers(request)
+    return simulated_brokers(request)
 
 
 @pytest.fixture
 def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
     """Yield `mockraft_real_broker(broker_id=1, of=…, **options)`, which starts one of Kafka's own broker processes.
 
-    It joins `mockraft`, or the controller or quorum given as `of`. Options are those of
+    It joins the controller or quorum given as `of`, else the one of the test. Options are those of
     `mockraft.kafka.processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Without Java 17 or Maven
     the test is skipped, or fails with `--mockraft-real-broker=fail`.
     """

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Literal, Self
 
 from mockraft.kafka.jars import KAFKA_VERSION
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.releases import release as release_of
-from mockraft.testing.process import MockraftController
 from mockraft.wire.spec_files import sort_key
 
 ControllerKind = Literal["mockraft", "kafka"]

@@ -1,55 +1,327 @@
-"""Operations of a test on a running controller or quorum; the front's controller and quorum classes build on it."""
+"""A running controller or quorum as a test double: stubs, verification, journal, state and time.
+
+`mockraft serve` and the HTTP API use a `Double`; `Controller` and `Quorum` of `mockraft.testing` are doubles that also
+start what runs. Everything here is used in the thread of the event loop; other threads have a facade of it
+(`mockraft.testing.facades`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.journal import Journal
+from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, merged, verify, write_pcapng
+from mockraft.kafka_api.journal.verification import described
+from mockraft.kafka_api.private_files import opener, write_private
 from mockraft.releases import DEFAULT, release
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
-from mockraft.server.running import NothingRunsError, RunningController
+from mockraft.server.running import NothingRunsError, RunningController, most_advanced
+from mockraft.server.state.state import State
+from mockraft.server.stubs.match import Match
+from mockraft.server.stubs.near_misses import NearMiss
 from mockraft.server.stubs.script import Script
+from mockraft.server.stubs.stub import Stub, stub
+from mockraft.server.stubs.stub_file import read_stub_file
+from mockraft.server.verification import (
+    PATIENCE_S,
+    Requests,
+    WaitTimeoutError,
+    Wanted,
+    complain,
+    match_of,
+    requests_of,
+    wait_until,
+)
+from mockraft.wire import kio_entities
+from mockraft.wire.client import connect
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.state.state import State
+    from mockraft.kafka_api.journal.exchange import RequestT as Q
+    from mockraft.kafka_api.journal.exchange import ResponseT as A
+    from mockraft.wire.json_form import Json
+    from mockraft.wire.kio_entities import KioEntity
+    from mockraft.wire.message import RequestMessage
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Double:
-    """A running controller or quorum as a test double. Use it in the thread of its event loop.
+    """A running controller or quorum. `nodes` returns the running nodes by node id.
 
-    `nodes` returns the running nodes by node id; `journals` also has those of stopped nodes.
+    Requests are named as for `stub`: by API, and by keywords, which are scopes (`version`, `broker_id`, `client_id`,
+    `connection`, `listener`, `node`, `principal`) and fields of the request, with `__` before an operator:
+    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. With a request class in place of the
+    name, type checkers know the requests and responses. `since` is a mark; earlier requests are left out.
     """
 
-    def __init__(
-        self,
-        nodes: Callable[[], Mapping[int, RunningController]],
-        script: Script,
-        journals: Callable[[], Mapping[int, Journal]] | None = None,
-    ) -> None:
+    def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
         self.nodes = nodes
         self.script = script
-        self._journals = journals
         self._known_clock: Clock | None = None
         script.faults.double = self
 
+    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
+        """Call in the thread of the event loop and return the result."""
+        return function(*arguments)
+
     @cached_property
     def state(self) -> State:
-        """State of the controller, and commands that change it."""
-        from mockraft.server.state.state import State
+        """State of the controller (`brokers()`, `topics()`, `metadata_log()`), and commands that append records.
 
+        The commands: `fence(1)`, `unfence(1)`, `elect("orders", 0, leader=2)`, `append([…])`, `snapshot()`, ….
+        """
         return State(self.nodes)
+
+    def stub(self, *api: str | int, **match: Any) -> Stub:
+        """Add a stub and define it by further calls: `.stub("BrokerHeartbeat").once().inject_error(…)`.
+
+        Arguments are those of `mockraft.stub`. It takes effect at once, as a stub that only counts; each further call
+        changes it. The returned stub is live: `.called`, `.call_count`, `.calls`.
+        """
+        return self.add(stub(*api, **match))
+
+    def add(self, stub: Stub | Mapping[str, Json]) -> Stub:
+        """Add a stub, an object or its JSON; return the live one. StubError, a ValueError."""
+        return self.script.stubs.add(Stub.from_json(stub) if isinstance(stub, Mapping) else stub)
+
+    def load_stubs(self, path: str | Path) -> None:
+        """Add the stubs, faults and plan of a stub file, JSON or YAML. StubFileError, a ValueError."""
+        self.script.load(read_stub_file(Path(path)))
+
+    def remove(self, stub: str | Stub) -> None:
+        """Remove a stub, by its id or the object. KeyError."""
+        self.script.stubs.remove(stub)
+
+    @contextlib.contextmanager
+    def stubbed(self, *stubs: Stub) -> Iterator[list[Stub]]:
+        """Add stubs for the length of a block; yield the live ones. AssertionError at its end for unused ones."""
+        with contextlib.ExitStack() as added:
+            live = []
+            for each in stubs:
+                live.append(self.add(each))
+                added.callback(self.remove, live[-1])
+            yield live
+            _complain_unused(self, [each for each in live if not each.called])
+
+    @property
+    def stubs(self) -> list[Stub]:
+        """Live stubs, in order of precedence."""
+        return self.script.stubs.stubs
+
+    @property
+    def scenarios(self) -> dict[str, str]:
+        """State of every scenario by name."""
+        return dict(self.script.stubs.scenarios)
+
+    def set_scenario(self, name: str, state: str) -> None:
+        """Set the state of a scenario. KeyError for a scenario without stubs."""
+        self.script.stubs.set_scenario(name, state)
+
+    @property
+    def strict(self) -> bool:
+        """True if a request that matches no stub is unexpected; it is answered all the same."""
+        return self.script.stubs.strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self.script.stubs.strict = strict
 
     @property
     def journals(self) -> dict[int, Journal]:
         """Journal of all nodes, including killed ones."""
-        if self._journals is not None:
-            return dict(self._journals())
         return {node_id: running.node.journal for node_id, running in self.nodes().items()}
+
+    def mark(self) -> int:
+        """Return the current position in the journals, for `since`."""
+        return max((journal.mark() for journal in self.journals.values()), default=0)
+
+    def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
+        """Return the requests in the journals with their responses, oldest first."""
+        wanted = match_of(match, fields)
+        return [
+            entry
+            for entry in merged(self.journals.values(), since)
+            if isinstance(entry, Exchange) and (wanted is None or wanted(entry))
+        ]
+
+    def verify(
+        self,
+        n: int | None = None,
+        match: Requests[Q, A] = None,
+        *,
+        at_least: int | None = None,
+        at_most: int | None = None,
+        since: int = 0,
+        **fields: object,
+    ) -> list[Exchange[Q, A]]:
+        """Return the requests if there are `n` of them (without any number: at least one).
+
+        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal.
+        """
+        __tracebackhide__ = True
+        if n is not None and not isinstance(n, int):
+            raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
+        return self._verified(match_of(match, fields), since, n, at_least, at_most)
+
+    def _verified(
+        self, wanted: Wanted, since: int, n: int | None, at_least: int | None = None, at_most: int | None = None
+    ) -> list[Exchange]:
+        def near(exchanges: Sequence[Exchange]) -> list[str]:
+            misses = self.script.stubs.near_misses(wanted, exchanges) if isinstance(wanted, Match) else ()
+            return [miss.describe() for miss in misses]
+
+        __tracebackhide__ = True
+        entries = merged(self.journals.values(), since)
+        try:
+            return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near)
+        except VerificationError as error:
+            error.double = self
+            # The frames inside mockraft do not help the test's author.
+            raise error.with_traceback(None) from None
+
+    async def wait_for(
+        self,
+        /,
+        match: Requests[Q, A] = None,
+        n: int = 1,
+        timeout_s: float = PATIENCE_S,
+        *,
+        since: int = 0,
+        **fields: object,
+    ) -> list[Exchange[Q, A]]:
+        """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
+        __tracebackhide__ = True
+        wanted = match_of(match, fields)
+        try:
+            return await requests_of(lambda: self.journals.values(), wanted, n, since, timeout_s)
+        except TimeoutError:
+            try:
+                return self._verified(wanted, since, None, at_least=n)
+            except VerificationError as error:
+                late = WaitTimeoutError(f"waited {timeout_s:g} s: {error.findings}", error.journal)
+                late.double = self
+                raise late from None
+
+    async def wait_until(self, /, condition: Callable[[], object], timeout_s: float = 30) -> None:
+        """Wait until a condition holds: `await controller.wait_until(lambda: controller.state.broker(1).fenced)`.
+
+        It is evaluated in the thread of the controller, so it must not block. TimeoutError.
+        """
+        __tracebackhide__ = True
+        await wait_until(condition, timeout_s)
+
+    @overload
+    async def ask(
+        self,
+        /,
+        request: RequestMessage[A],
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> A: ...
+    @overload
+    async def ask(
+        self,
+        /,
+        request: KioEntity,
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> Any: ...
+    async def ask(
+        self,
+        /,
+        request: Any,
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> Any:
+        """Send a request as a client would, on a connection of its own without a handshake; return the response.
+
+        It goes to the active controller, or to the `node` with this id, in `version` or its newest stable version. A
+        kio entity is answered with a kio entity. DisconnectedError when the connection ends or no response comes in
+        time, TypeError for an object that is no message, WireError for a message that cannot be encoded or decoded,
+        KeyError for a node that does not run.
+        """
+        is_kio = kio_entities.is_kio(request)
+        message, entity_version = kio_entities.from_kio(request) if is_kio else (request, None)
+        if not isinstance(message, Message):
+            raise TypeError(f"ask takes a request message, such as BrokerHeartbeatRequest(…), not {message!r}")
+        newest = message.max_version - (1 if message.latest_version_unstable else 0)
+        version = next(each for each in (version, entity_version, newest) if each is not None)
+        running = most_advanced(self.nodes()) if node is None else self.nodes()[node]
+        connection = await connect(
+            running.config.voter_host,
+            running.config.voter_port,
+            client_id=client_id,
+            handshake=False,
+            messages=running.node.messages,
+            security=running.config.own_client_security,
+        )
+        try:
+            response = await connection.send(message, version=version, timeout_ms=round(timeout_s * 1000))
+        finally:
+            await connection.close()
+        return kio_entities.to_kio(response, version) if is_kio else response
+
+    def unmatched(self, *, since: int = 0) -> list[Exchange]:
+        """Return the requests that a strict double did not expect, oldest first."""
+        return self.requests(lambda exchange: exchange.unmatched, since=since)
+
+    def near_misses(self, of: Exchange | Stub | Match, limit: int = 3) -> list[NearMiss]:
+        """Return near misses, best first: of a request the nearest stubs, of a stub or match the nearest requests."""
+        return self.script.stubs.near_misses(of, self.requests(), limit)
+
+    def assert_all_stubs_used(self) -> None:
+        """Raise AssertionError for stubs that never served, with the nearest requests."""
+        __tracebackhide__ = True
+        _complain_unused(self, self.script.stubs.unused())
+
+    def assert_all_faults_fired(self) -> None:
+        """Raise AssertionError for faults that never took effect."""
+        __tracebackhide__ = True
+        unfired = self.script.faults.unfired()
+        complain(unfired, lambda fault: f"fault {fault.id} never met anything: {fault.to_json()}")
+
+    def assert_all_expected(self) -> None:
+        """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
+        __tracebackhide__ = True
+        complain(self.unmatched(), lambda each: f"request #{each.id} was not expected: {each!r}" + _near(self, each))
+
+    def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
+        """Release a blackholed client or connection, or all; return how many."""
+        return self.script.stubs.release(client_id=client_id, connection=connection)
+
+    def write_journal(self, path: str | Path) -> None:
+        """Write the journals into a file: packets for Wireshark into a .pcapng, else JSON lines."""
+        path = Path(path)
+        entries = merged(self.journals.values())
+        if path.suffix != ".pcapng":
+            lines = "".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries)
+            write_private(path, lines.encode())
+            return
+        with open(path, "wb", opener=opener) as file:
+            write_pcapng(file, entries, {node_id: journal.address for node_id, journal in self.journals.items()})
+
+    @property
+    def leading(self) -> RunningController:
+        """The active controller, else the node with the newest log. RuntimeError if none runs."""
+        return most_advanced(self.nodes())
 
     @property
     def now_ms(self) -> int:
@@ -106,12 +378,12 @@ class Double:
         for running in self.nodes().values():
             running.offer(offer)
 
-    def restart(self) -> None:
-        """Restart the controller in place: `RunningController.restart`. ValueError for a quorum."""
+    def restart_in_place(self) -> None:
+        """Restart the only controller with its log, port and journal: connections break. ValueError for a quorum."""
         self._alone("its nodes are restarted one by one, with `Quorum.restart`").restart()
 
     def load(self, path: str | Path) -> None:
-        """Load a state that `State.save` wrote, or a snapshot of Kafka's; all connections are closed.
+        """Start again with a state that `state.save` wrote, or with a snapshot of Kafka's; connections are closed.
 
         OSError if the file cannot be read, ValueError if it is not a snapshot, for a controller with a data directory
         and for a quorum.
@@ -119,7 +391,7 @@ class Double:
         self._alone("no state can be loaded into it while it runs").reset_log(Path(path))
 
     def reset(self, *, state: bool = False) -> None:
-        """Remove stubs, scenarios, faults and their plan, `as_version`, and the journal's entries; the port stays.
+        """Remove stubs, scenarios, faults and their plan, `as_version`, and journal entries; port and `strict` stay.
 
         With `state` the controller's log restarts too, and connections are closed: brokers that know its log cannot
         continue with another (a real one exits), so stop them before. ValueError then for a data directory and for a
@@ -130,7 +402,9 @@ class Double:
         try:
             self.script.faults.reset()
         finally:
+            strict = self.strict
             self.script.stubs.reset()
+            self.strict = strict
             if self.script.offer is not None:
                 self.script.offer = None
                 for running in self.nodes().values():
@@ -156,3 +430,12 @@ class Double:
         if not running.config.is_alone:
             raise ValueError(f"this is a quorum (nodes {sorted(self.journals)}): {otherwise}")
         return running
+
+
+def _complain_unused(double: Double, unused: Sequence[Stub]) -> None:
+    __tracebackhide__ = True
+    complain(unused, lambda each: f"stub {each.id} was never used: {described(each.match)}" + _near(double, each))
+
+
+def _near(double: Double, of: Exchange | Stub) -> str:
+    return "".join("\n" + textwrap.indent(miss.describe(), "  ") for miss in double.near_misses(of))

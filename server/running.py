@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mockraft.kafka_api.clock import Clock, RealClock
@@ -160,6 +160,18 @@ class RunningController:
     async def _end(self) -> None:
         await self.listener.stop()
         self.controller.close()
+
+
+def most_advanced(nodes: Mapping[int, RunningController]) -> RunningController:
+    """Return the active controller, else the node with the newest log. NothingRunsError."""
+    if not nodes:
+        raise NothingRunsError
+
+    def knows(running: RunningController) -> tuple[int, int, int]:
+        controller = running.controller
+        return controller.epoch, controller.log.last_epoch, controller.log.end_offset
+
+    return max(nodes.values(), key=knows)
 
 
 def _node(

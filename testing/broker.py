@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from mockraft import brokers
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.config_on_disk import draw_config_on_disk
-from mockraft.testing.blocking import InLoopThread, LoopThread, blocking, in_thread, reads
+from mockraft.testing.facades import facade
 from mockraft.testing.options import BrokerConfigOptions, BrokerOptions
 from mockraft.wire.connection import endpoint_of
+
+if TYPE_CHECKING:
+    from mockraft.testing.sync_types import SyncSimulatedBroker
+
+__all__ = ["SimulatedBroker", "SyncSimulatedBroker"]
 
 
 class SimulatedBroker(brokers.SimulatedBroker):
@@ -64,6 +69,11 @@ class SimulatedBroker(brokers.SimulatedBroker):
             **options,
         )
 
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+        return self.config.broker_id
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.config.broker_id}, {self.state.name}>"
 
@@ -75,39 +85,6 @@ class SimulatedBroker(brokers.SimulatedBroker):
         return SyncSimulatedBroker(cls.joining(bootstrap, cluster_id, broker_id, **options))
 
 
-class SyncSimulatedBroker(InLoopThread[brokers.SimulatedBroker]):
-    """A simulated broker in a thread of its own, as long as the `with` block lasts; made by `SimulatedBroker.sync`.
-
-    With a `thread` it is in that one, which runs already (the controller's, of `SyncController.start_broker`).
-    """
-
-    def __init__(self, broker: brokers.SimulatedBroker, thread: LoopThread | None = None) -> None:
-        super().__init__(f"broker {broker.config.broker_id}", broker, thread)
-        self.broker = broker
-        """The broker itself; touch it through `call` only."""
-
-    @property
-    def broker_id(self) -> int:
-        """Its node id."""
-        return self.broker.config.broker_id
-
-    state = reads(SimulatedBroker.state)
-    end_reason = reads(SimulatedBroker.end_reason)
-    bootstrap_servers = reads(SimulatedBroker.bootstrap_servers)
-    log_dirs = reads(SimulatedBroker.log_dirs)
-    moves = reads(SimulatedBroker.moves)
-    queued_replica_to_dir_assignments = reads(SimulatedBroker.queued_replica_to_dir_assignments)
-    move_replica = blocking(SimulatedBroker.move_replica)
-    fail_log_dir = in_thread(SimulatedBroker.fail_log_dir)
-    fill_log_dir = in_thread(SimulatedBroker.fill_log_dir)
-    slow_log_dir = in_thread(SimulatedBroker.slow_log_dir)
-    flaky_log_dir = in_thread(SimulatedBroker.flaky_log_dir)
-    heal_log_dir = in_thread(SimulatedBroker.heal_log_dir)
-    corrupt = in_thread(SimulatedBroker.corrupt)
-    fail_file = in_thread(SimulatedBroker.fail_file)
-    freeze = in_thread(SimulatedBroker.freeze)
-    thaw = in_thread(SimulatedBroker.thaw)
-    wait_until = blocking(SimulatedBroker.wait_until)
-    wait_stopped = blocking(SimulatedBroker.wait_stopped)
-    shut_down = blocking(SimulatedBroker.shut_down)
-    kill = blocking(SimulatedBroker.kill)
+if not TYPE_CHECKING:
+    SyncSimulatedBroker = facade(SimulatedBroker, "SyncSimulatedBroker", blocks=True)
+    facade(SimulatedBroker, "AwaitedSimulatedBroker", blocks=False)

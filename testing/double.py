@@ -1,338 +1,265 @@
-"""Members shared by controllers and quorums: stubs, faults, verification, state and time."""
+"""What controllers and quorums in a test have in common: their options, their simulated brokers, the admin API."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import textwrap
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+import abc
+import dataclasses
+import random
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from mockraft.kafka_api.journal import Exchange, VerificationError, merged, write_pcapng
-from mockraft.kafka_api.journal.verification import described
-from mockraft.kafka_api.private_files import opener, write_private
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
+from mockraft.kafka_api.clock import Clock, VirtualClock
+from mockraft.kafka_api.directory_ids import draw_cluster_id
+from mockraft.kafka_api.extras import install_hint
+from mockraft.kafka_api.option_types import check_option
+from mockraft.releases import DEFAULT, release
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log.data_dir import cluster_id_of
+from mockraft.server.controller.log.state_file import read_state
+from mockraft.server.controller.settings.features import metadata_version_level
+from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
-from mockraft.server.state.state import State
-from mockraft.server.stubs.match import Match
-from mockraft.server.stubs.near_misses import NearMiss
+from mockraft.server.running import RunningController
 from mockraft.server.stubs.script import Script
-from mockraft.server.stubs.stub import Stub, stub
+from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_file import read_stub_file
-from mockraft.testing.blocking import InLoopThread, InsideT, T, Ts, blocking
-from mockraft.testing.client import ask
+from mockraft.testing.broker import SimulatedBroker
 from mockraft.testing.faults import ControllerFaults
-from mockraft.testing.in_thread import LiveStub, ThreadedState
-from mockraft.testing.verification import (
-    PATIENCE_S,
-    Requests,
-    WaitTimeoutError,
-    complain,
-    match_of,
-    verified,
-    wait_for,
-    wait_until,
-)
+from mockraft.testing.options import BrokerOptions, ControllerOptions, StartOptions
+from mockraft.testing.proposals import overlay_of, proposals_of
+from mockraft.testing.started_brokers import BROKER_PATIENCE_S, StartedBrokers
+from mockraft.testing.twins import continuing_config, start_registered, twin_options, virtual_clock
+from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
-    from mockraft.kafka_api.journal.exchange import RequestT as Q
-    from mockraft.kafka_api.journal.exchange import ResponseT as A
-    from mockraft.wire.json_form import Json
-    from mockraft.wire.kio_entities import KioEntity
-    from mockraft.wire.message import RequestMessage
+    from mockraft.server.admin.serving import AdminServer
+    from mockraft.wire.message import MessageLookup
+
+TEST_HEARTBEAT_INTERVAL_MS = 100
+"""Heartbeat interval of simulated brokers in real time; they wait as long after a refused request (Kafka: 2,000)."""
 
 
-class DoubleApi:
-    """Members shared by controllers and quorums; all of them may be called from the test's own thread.
+class StartedDouble(Double, abc.ABC):
+    """A controller or quorum that a test starts, with simulated brokers and, with `admin_port`, the admin API."""
 
-    Requests are named as for `stub`: by API, and by keywords, which are scopes (`version`, `broker_id`, `client_id`,
-    `connection`, `listener`, `node`, `principal`) and fields of the request, with `__` before an operator:
-    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. With a request class in place of the
-    name, type checkers know the requests and responses. `since` is a mark; earlier requests are left out.
-    """
+    def __init__(
+        self,
+        nodes: Callable[[], Mapping[int, RunningController]],
+        config: ControllerConfig | None,
+        options: ControllerOptions,
+    ) -> None:
+        self._rng = random.Random(options.get("seed"))
+        self._twin_of = options.get("twin_of"), options.get("twin_at")
+        self._twin_brokers = options.get("twin_brokers")
+        self._broker_count, clock = options.get("brokers", 0), options.get("clock")
+        check_option("brokers", self._broker_count, int, 0)
+        self._broker_defaults: BrokerOptions = {}
+        interval_ms = options.get("broker_heartbeat_interval_ms")
+        self._is_interval_given = interval_ms is not None
+        if interval_ms is not None:
+            check_option("broker_heartbeat_interval_ms", interval_ms, int)
+            self._broker_defaults["heartbeat_interval_ms"] = interval_ms
+        elif clock is None:
+            self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
+        super().__init__(nodes, script_of(strict=options.get("strict", False), stubs=options.get("stubs", ())))
+        self._config = configured(config, self._rng, options)
+        self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
+        self._admin_port = options.get("admin_port")
+        self._admin: AdminServer | None = None
+        self.started = StartedBrokers(self, self._rng, self._config.cluster_id)
 
-    double: Double
-    """The double on the event loop's side; use it through `call` only."""
+    async def __aenter__(self) -> Self:
+        await self._start()
+        try:
+            await self._start_admin()
+            await self._start_first_brokers()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
 
-    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
-        """Call in the thread of the event loop and return the result."""
-        return function(*arguments)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    @abc.abstractmethod
+    async def _start(self) -> None:
+        """Start the controllers, or none."""
+
+    async def _stop(self) -> None:
+        if self.brokers:
+            # What was put in their way would keep them from leaving.
+            self.script.faults.reset()
+            self.script.stubs.reset()
+        try:
+            await self.started.leave(is_orderly=self._lets_brokers_leave())
+        finally:
+            server, self._admin = self._admin, None
+            if server is not None:
+                await server.stop()
+            await self._stop_controllers()
+
+    def _lets_brokers_leave(self) -> bool:
+        """Return True if the controllers can answer brokers that shut down."""
+        return True
+
+    @abc.abstractmethod
+    async def _stop_controllers(self) -> None:
+        """Stop the controllers that run."""
 
     @property
-    def state(self) -> State:
-        """State of the controller (`brokers()`, `topics()`, `metadata_log()`), and commands that append records.
+    @abc.abstractmethod
+    def bootstrap(self) -> str:
+        """Value of `controller.quorum.bootstrap.servers` for brokers: every controller's host:port."""
 
-        The commands: `fence(1)`, `unfence(1)`, `elect("orders", 0, leader=2)`, `append([…])`, `snapshot()`, ….
-        """
-        return ThreadedState(self.double.nodes, self.call)
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._config.cluster_id
+
+    @property
+    def messages(self) -> MessageLookup:
+        """The message classes in use, by name and key: `mockraft.wire.messages`, or those of an Overlay."""
+        messages: MessageLookup = self.leading.node.messages
+        return messages
 
     @property
     def faults(self) -> ControllerFaults:
         """Faults by name, each also for the length of a block: `with controller.faults.latency(latency_ms=100):`."""
-        return ControllerFaults(self.double.script.faults, self.call)
-
-    def stub(self, *api: str | int, **match: Any) -> Stub:
-        """Add a stub and define it by further calls: `.stub("BrokerHeartbeat").once().inject_error(…)`.
-
-        Arguments are those of `mockraft.stub`. It takes effect at once, as a stub that only counts; each further call
-        replaces it. The returned stub is live: `.called`, `.call_count`, `.calls`.
-        """
-        return LiveStub(self.add(stub(*api, **match)), self.double.script.stubs, self.call)
-
-    def add(self, stub: Stub | Mapping[str, Json]) -> Stub:
-        """Add a stub, an object or its JSON; return the live one. StubError, a ValueError."""
-        added = Stub.from_json(stub) if isinstance(stub, Mapping) else stub
-        return self.call(self.double.script.stubs.add, added)
-
-    def load_stubs(self, path: str | Path) -> None:
-        """Add the stubs, faults and plan of a stub file, JSON or YAML. StubFileError, a ValueError."""
-        self.call(self.double.script.load, read_stub_file(Path(path)))
-
-    def remove(self, stub: str | Stub) -> None:
-        """Remove a stub, by its id or the object. KeyError."""
-        self.call(self.double.script.stubs.remove, stub if isinstance(stub, str) else stub.id)
-
-    @contextlib.contextmanager
-    def stubbed(self, *stubs: Stub) -> Iterator[list[Stub]]:
-        """Add stubs for the length of a block; yield the live ones. AssertionError at its end for unused ones."""
-        with contextlib.ExitStack() as added:
-            live = []
-            for each in stubs:
-                live.append(self.add(each))
-                added.callback(self.remove, live[-1])
-            yield live
-            self._assert_used([each for each in live if not each.called])
+        return ControllerFaults(self.script.faults)
 
     @property
-    def stubs(self) -> list[Stub]:
-        """Live stubs, in order of precedence."""
-        return self.call(lambda: self.double.script.stubs.stubs)
+    def admin_url(self) -> str:
+        """URL of the admin API and the live page, without a slash at the end. RuntimeError without `admin_port`."""
+        if self._admin is None:
+            raise RuntimeError("there is no admin API: set admin_port=0, and use it inside the `with` block")
+        return self._admin.url
 
-    @property
-    def scenarios(self) -> dict[str, str]:
-        """State of every scenario by name."""
-        return self.call(lambda: dict(self.double.script.stubs.scenarios))
-
-    def set_scenario(self, name: str, state: str) -> None:
-        """Set the state of a scenario. KeyError for a scenario without stubs."""
-        self.call(self.double.script.stubs.set_scenario, name, state)
-
-    @property
-    def strict(self) -> bool:
-        """True if a request that matches no stub is unexpected; it is answered all the same."""
-        return self.call(lambda: self.double.script.stubs.strict)
-
-    @strict.setter
-    def strict(self, strict: bool) -> None:
-        self.call(setattr, self.double.script.stubs, "strict", strict)
-
-    def mark(self) -> int:
-        """Return the current position in the journals, for `since`."""
-        return self.call(lambda: max((journal.mark() for journal in self.double.journals.values()), default=0))
-
-    def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
-        """Return the requests in the journals with their responses, oldest first."""
-        wanted = match_of(match, fields)
-        return self.call(
-            lambda: [
-                entry
-                for entry in merged(self.double.journals.values(), since)
-                if isinstance(entry, Exchange) and (wanted is None or wanted(entry))
-            ]
-        )
-
-    def verify(
-        self,
-        n: int | None = None,
-        match: Requests[Q, A] = None,
-        *,
-        at_least: int | None = None,
-        at_most: int | None = None,
-        since: int = 0,
-        **fields: object,
-    ) -> list[Exchange[Q, A]]:
-        """Return the requests if there are `n` of them (without any number: at least one).
-
-        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal.
-        """
-        __tracebackhide__ = True
-        if n is not None and not isinstance(n, int):
-            raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
-        wanted = match_of(match, fields)
-        try:
-            return self.call(lambda: verified(self.double, wanted, since, n, at_least, at_most))
-        except VerificationError as error:
-            # The frames inside mockraft do not help the test's author.
-            raise error.with_traceback(None) from None
-
-    def unmatched(self, *, since: int = 0) -> list[Exchange]:
-        """Return the requests that a strict double did not expect, oldest first."""
-        return self.requests(lambda exchange: exchange.unmatched, since=since)
-
-    def near_misses(self, of: Exchange | Stub | Match, limit: int = 3) -> list[NearMiss]:
-        """Return near misses, best first: of a request the nearest stubs, of a stub or match the nearest requests."""
-        exchanges = self.requests()
-        return self.call(self.double.script.stubs.near_misses, of, exchanges, limit)
-
-    def assert_all_stubs_used(self) -> None:
-        """Raise AssertionError for stubs that never served, with the nearest requests."""
-        __tracebackhide__ = True
-        self._assert_used(self.call(self.double.script.stubs.unused))
-
-    def assert_all_faults_fired(self) -> None:
-        """Raise AssertionError for faults that never took effect."""
-        __tracebackhide__ = True
-        complain(self.faults.unfired(), lambda fault: f"fault {fault.id} never met anything: {fault.to_json()}")
-
-    def assert_all_expected(self) -> None:
-        """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
-        __tracebackhide__ = True
-        complain(self.unmatched(), self._unexpected)
-
-    def as_version(
-        self, release: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
-    ) -> None:
-        """Offer the APIs and features of another Kafka release ("3.9"), and other versions of some APIs.
-
-        `{"Fetch": "4-16", "Vote": "off"}`; None restores its own. It applies from the next connection on.
-        ValueError for a release or versions that there are not.
-        """
-        self.call(self.double.as_version, release, api_versions)
-
-    def advance(self, ms: int) -> None:
-        """Advance the clock of a double with `clock="virtual"`; else ValueError."""
-        self.call(self.double.advance, ms)
-
-    @property
-    def now_ms(self) -> int:
-        """Time of its clock, milliseconds since the epoch."""
-        return self.call(lambda: self.double.now_ms)
-
-    def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
-        """Release a blackholed client or connection, or all; return how many."""
-        return self.call(lambda: self.double.script.stubs.release(client_id=client_id, connection=connection))
-
-    def write_journal(self, path: str | Path) -> None:
-        """Write the journals into a file: packets for Wireshark into a .pcapng, else JSON lines."""
-        path = Path(path)
-        entries = self.call(lambda: merged(self.double.journals.values()))
-        if path.suffix != ".pcapng":
-            lines = "".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries)
-            write_private(path, lines.encode())
+    async def _start_admin(self) -> None:
+        """Listen if there is a port. OSError when the port is in use, RuntimeError without the packages it needs."""
+        if self._admin_port is None:
             return
-        nodes = self.call(lambda: {n: journal.address for n, journal in self.double.journals.items()})
-        with open(path, "wb", opener=opener) as file:
-            write_pcapng(file, entries, nodes)
+        try:  # needs optional packages
+            from mockraft.server.admin.serving import AdminServer
+            from mockraft.server.admin.settings import AdminSettings
+            from mockraft.testing.recorder import LocalRecorder
+        except ImportError as error:
+            raise RuntimeError(f"the admin API needs {install_hint('admin')}: {error}") from None
+        recorder = LocalRecorder(show_secrets=self.state.show_secrets)
+        self._admin = await AdminServer.start(self, AdminSettings(port=self._admin_port), recorder)
 
-    def reset(self, *, state: bool = False) -> None:
-        """Remove stubs, faults, `as_version` and journal entries; with `state` start with an empty log, too.
+    @property
+    def brokers(self) -> dict[int, SimulatedBroker]:
+        """The brokers that were started here, by id."""
+        return self.started.by_id
 
-        `strict` stays. Brokers that know the old log stop when the log is new; ValueError then for a data directory and
-        for a quorum.
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of the clients' listeners of the brokers started here: host:port, separated by commas.
+
+        Raises RuntimeError if there is none.
         """
-        strict = self.strict
-        self.call(lambda: self.double.reset(state=state))
-        self.strict = strict
+        running = [broker for broker in self.brokers.values() if not broker.stopped.is_set()]
+        if not running:
+            raise RuntimeError("clients need a broker, and none runs: brokers=1, or start_broker(1)")
+        return ",".join(broker.bootstrap_servers for broker in running)
 
-    def _assert_used(self, unused: list[Stub]) -> None:
-        __tracebackhide__ = True
-        complain(unused, lambda each: f"stub {each.id} was never used: {described(each.match)}" + self._near(each))
+    async def start_broker(self, broker_id: int, **options: Unpack[StartOptions]) -> SimulatedBroker:
+        """Start a simulated broker that runs until the block ends; return it once it runs, or earlier.
 
-    def _unexpected(self, exchange: Exchange) -> str:
-        return f"request #{exchange.id} was not expected: {exchange!r}" + self._near(exchange)
-
-    def _near(self, of: Exchange | Stub) -> str:
-        return "".join("\n" + textwrap.indent(miss.describe(), "  ") for miss in self.near_misses(of))
-
-
-class ControllerApi(DoubleApi):
-    """Members of a single controller; the nodes of a quorum are restarted by the quorum."""
-
-    def restart(self) -> None:
-        """Restart it in place, with its log, port and journal: connections break, a broker notices a new epoch."""
-        self.call(self.double.restart)
-
-    def load(self, path: str | Path) -> None:
-        """Start again with a state that `state.save` wrote, or with a snapshot of Kafka's. OSError, ValueError."""
-        self.call(self.double.load, path)
-
-
-class AsyncDoubleApi(DoubleApi):
-    """Coroutine methods of a double in the test's own event loop."""
-
-    async def wait_for(
-        self,
-        /,
-        match: Requests[Q, A] = None,
-        n: int = 1,
-        timeout_s: float = PATIENCE_S,
-        *,
-        since: int = 0,
-        **fields: object,
-    ) -> list[Exchange[Q, A]]:
-        """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
-        __tracebackhide__ = True
-        try:
-            return await self._run(wait_for(self.double, match, n, timeout_s, since, fields))
-        except WaitTimeoutError as error:
-            raise error.with_traceback(None) from None
-
-    async def wait_until(self, /, condition: Callable[[], object], timeout_s: float = 30) -> None:
-        """Wait until a condition holds: `await controller.wait_until(lambda: controller.state.broker(1).fenced)`.
-
-        It is evaluated in the thread of the controller, so it must not block. TimeoutError.
+        In a twin a broker that was registered once continues with its directories, rack and features.
+        `wait="registered"` returns it once the controller has accepted its registration, `wait=None` at once, and
+        `timeout_s` is 30 unless given. Other options are those of `SimulatedBroker.joining`. A stopped broker with this
+        id is replaced. Raises RuntimeError for one that stops at once, TimeoutError when `timeout_s` has passed.
         """
-        __tracebackhide__ = True
-        await self._run(wait_until(condition, timeout_s))
+        wait, timeout_s = options.pop("wait", "running"), options.pop("timeout_s", BROKER_PATIENCE_S)
+        if wait not in ("registered", "running", None):
+            raise ValueError(f"wait={wait!r}: it must be 'registered', 'running' or None")
+        return await self.started.run(self._broker_config(broker_id, options), wait, timeout_s)
 
-    @overload
-    async def ask(
-        self,
-        /,
-        request: RequestMessage[A],
-        version: int | None = None,
-        *,
-        client_id: str | None = None,
-        node: int | None = None,
-        timeout_s: float = PATIENCE_S,
-    ) -> A: ...
-    @overload
-    async def ask(
-        self,
-        /,
-        request: KioEntity,
-        version: int | None = None,
-        *,
-        client_id: str | None = None,
-        node: int | None = None,
-        timeout_s: float = PATIENCE_S,
-    ) -> Any: ...
-    async def ask(
-        self,
-        /,
-        request: Any,
-        version: int | None = None,
-        *,
-        client_id: str | None = None,
-        node: int | None = None,
-        timeout_s: float = PATIENCE_S,
-    ) -> Any:
-        """Ask as a client would, on its own connection, and return the response; see `mockraft.testing.client.ask`."""
-        return await self._run(ask(self.double, request, version, client_id, node, timeout_s))
+    def _broker_config(self, broker_id: int, options: BrokerOptions) -> BrokerConfig:
+        own: BrokerOptions = {**self._broker_defaults, **options}
+        source, at = self._twin_of
+        if source is not None and (config := continuing_config(self.started, broker_id, source, at, own)) is not None:
+            return config
+        own.setdefault("seed", self._rng.getrandbits(32))
+        own.setdefault("security", self._config.own_client_security)
+        own.setdefault("messages", self.messages)
+        return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **own)
 
-    async def _run(self, coroutine: Coroutine[object, object, T]) -> T:
-        return await coroutine
+    async def _start_first_brokers(self) -> None:
+        """Start those of `brokers` and `twin_brokers`; large numbers of them use Kafka's heartbeat interval."""
+        registered = self.leading.controller.image.cluster.brokers if self._twin_brokers is not None else ()
+        count = max(self._broker_count, len(registered))
+        if count > OWN_REPLICATION_BROKERS_MAX and not self._is_interval_given:
+            self._broker_defaults.pop("heartbeat_interval_ms", None)
+        if self._broker_count:
+            ids = range(1, self._broker_count + 1)
+            await self.started.start([self._broker_config(broker_id, {}) for broker_id in ids])
+        if self._twin_brokers is not None:
+            await start_registered(self.started, self._twin_brokers, self._broker_defaults)
 
 
-class BlockingDoubleApi(InLoopThread[InsideT], DoubleApi):
-    """Blocking methods of a double in a thread of its own."""
-
-    wait_for = blocking(AsyncDoubleApi.wait_for)
-    wait_until = blocking(AsyncDoubleApi.wait_until)
-    ask = blocking(AsyncDoubleApi.ask)
+_OF_THE_TEST = ("clock", "brokers", "twin_brokers", "broker_heartbeat_interval_ms", "strict", "stubs", "admin_port")
 
 
-def script_of(strict: bool, stubs: str | Path | Iterable[Stub]) -> Script:
+def configured(config: ControllerConfig | None, rng: random.Random, given: ControllerOptions) -> ControllerConfig:
+    """Return the config of a controller in a test, from the options of `Controller`. ValueError, DataDirError."""
+    options: dict[str, Any] = {name: value for name, value in given.items() if name not in _OF_THE_TEST}
+    profile, schemas = options.pop("profile", ()), options.pop("schemas", ())
+    state, twin_of, twin_at = (options.pop(name, None) for name in ("state", "twin_of", "twin_at"))
+    if twin_of is not None:
+        if state is not None:
+            raise ValueError("a controller begins with a state or as a twin: give state or twin_of")
+        has_brokers = given.get("twin_brokers") is not None
+        options = {**twin_options(twin_of, twin_at, has_brokers=has_brokers), **options}
+        state = options.pop("state")
+    if (as_version := options.pop("as_version", None)) is not None:
+        options["release"] = as_version
+    if "release" in options:
+        options["release"] = release(options["release"]).name
+        options.setdefault("metadata_version", 0)
+    if isinstance(options.get("metadata_version"), str):
+        chosen = options.get("release", DEFAULT if config is None else config.release)
+        is_unstable = bool(options.get("unstable_feature_versions_enable"))
+        level = metadata_version_level(options["metadata_version"], release(chosen), unstable=is_unstable)
+        options["metadata_version"] = level
+    if options.get("api_versions"):
+        options["api_versions"] = read_ranges(options["api_versions"])
+    if profile or schemas:
+        profiles = (profile,) if isinstance(profile, str) else tuple(profile)
+        folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
+        options |= {"proposals": proposals_of(profiles), "overlay": overlay_of(profiles, folders)}
+    if options.get("data_dir"):
+        options["data_dir"] = Path(options["data_dir"])
+    if state is not None:
+        options["initial_state"] = Path(state)
+    if config is None:
+        found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
+        if state is not None and "cluster_id" not in options:
+            found = found or read_state(Path(state)).cluster_id
+        config = ControllerConfig(port=0, cluster_id=found or draw_cluster_id(rng))
+    known = [field.name for field in dataclasses.fields(ControllerConfig)]
+    for name in options.keys() - known:
+        raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")
+    return dataclasses.replace(config, **options)
+
+
+def clock_of(clock: Clock | Literal["virtual"] | None, twin: Path | None = None) -> Clock | None:
+    """The clock that a test named; that of a twin goes on from its state. ValueError."""
+    if isinstance(clock, str):
+        if clock != "virtual":
+            raise ValueError(f"clock={clock!r}: say 'virtual', or give a Clock")
+        return VirtualClock() if twin is None else virtual_clock(twin)
+    return clock
+
+
+def script_of(*, strict: bool, stubs: str | Path | Iterable[Stub]) -> Script:
     """Return the script that a double begins with, from stubs or a stub file. StubError, StubFileError."""
     script = Script()
     script.stubs.strict = strict

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pytest
-from mockraft.brokers.lifecycle import BrokerState
 from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka_api.journal import VerificationError, merged
 from mockraft.kafka_api.journal import report as journal_report
-from mockraft.pytest_plugin import LIVE, setting
-from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
-from mockraft.testing.controller import Controller, SyncController, ThreadedController
+from mockraft.testing.controller import AwaitedController, Controller, SyncController
+from mockraft.testing.double import StartedDouble
 from mockraft.testing.lab.trial import STUBS
+from mockraft.testing.plugin_settings import LIVE, setting
 from mockraft.testing.quorum import Quorum, SyncQuorum
 from mockraft.testing.tracebacks import end_at_call
 
-RunningDouble = ThreadedController | SyncQuorum
+RunningDouble: TypeAlias = SyncController | AwaitedController | SyncQuorum
 T = TypeVar("T")
-DoubleT = TypeVar("DoubleT", bound=ThreadedController)
 
 _BROKERS = pytest.StashKey[list[KafkaBroker]]()
 _JUDGED = ("strict", "assert_all_used")
 _ABOUT_A_CALL = (AttributeError, LookupError, TypeError, ValueError)
 _CONTROLLERS = 3
+_DOUBLES = ("mockraft", "mockraft_quorum", "mockraft_async", "mockraft_session")
 _BROKER_LOG_LINES = 12
 _NAME_LENGTH_MAX = 200
 
@@ -39,6 +38,7 @@ class Watched:
     """A double that runs for a fixture; `given` are the options that are not its marker's."""
 
     double: RunningDouble
+    inside: StartedDouble
     request: pytest.FixtureRequest
     given: Mapping[str, object]
     began_ms: int = 0
@@ -88,26 +88,26 @@ class _Options:
             return bool(self.given[name])
         return setting(self.config, name).lower() in ("true", "yes", "on", "1")
 
-    def of_controllers(self, *others: str) -> dict[str, object]:
+    def of_the_double(self, *others: str) -> dict[str, object]:
         """The options of what is started, without those of the plugin and `others`."""
         return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
 
 
 def running_controller(
-    request: pytest.FixtureRequest, options: Mapping[str, object], kind: type[DoubleT]
-) -> Iterator[DoubleT]:
-    """A controller for a fixture."""
+    request: pytest.FixtureRequest, options: Mapping[str, object], kind: Callable[..., Any]
+) -> Iterator[Any]:
+    """A controller for a fixture, as a facade of this kind."""
     markers = _Options(request.node, options)
-    made = _made(request, Controller, markers.of_controllers("controllers"))
-    with kind(made) as controller, _watched(controller, request, options):
+    made = _made(request, Controller, markers.of_the_double("controllers"))
+    with kind(made) as controller, _watched(controller, made, request, options):
         yield controller
 
 
 def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]) -> Iterator[SyncQuorum]:
     """A quorum for a fixture."""
     markers = _Options(request.node, options)
-    quorum = _made(request, Quorum, {"controllers": _CONTROLLERS, **markers.of_controllers("brokers")})
-    with SyncQuorum(quorum) as running, _watched(running, request, options):
+    quorum = _made(request, Quorum, {"controllers": _CONTROLLERS, **markers.of_the_double()})
+    with SyncQuorum(quorum) as running, _watched(running, quorum, request, options):
         yield running
 
 
@@ -121,9 +121,11 @@ def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mappi
 
 
 @contextmanager
-def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mapping[str, object]) -> Iterator[None]:
+def _watched(
+    double: RunningDouble, inside: StartedDouble, request: pytest.FixtureRequest, given: Mapping[str, object]
+) -> Iterator[None]:
     live = request.config.stash[LIVE]
-    watched = Watched(double, request, given)
+    watched = Watched(double, inside, request, given)
     watched.begin(request.node)
     live.insert(0, watched) if request.scope == "session" else live.append(watched)
     try:
@@ -134,22 +136,20 @@ def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mappi
             double.write_journal(Path(lab) / f"{_file_name(request.node, request)}.jsonl")
 
 
-def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
-    """Yield a function that starts simulated brokers for a test."""
-    with ExitStack() as started:
+def double_of(request: pytest.FixtureRequest) -> RunningDouble:
+    """Return the double that a test uses; a controller is started for one that uses none."""
+    name = next((each for each in _DOUBLES if each in request.fixturenames), "mockraft")
+    double: RunningDouble = request.getfixturevalue(name)
+    return double
 
-        def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> SyncSimulatedBroker:
-            double = of or request.getfixturevalue("mockraft")
-            if isinstance(double, SyncController):
-                return double.start_broker(broker_id, **options)
-            broker = SimulatedBroker.sync(double.bootstrap, double.cluster_id, broker_id, **options)
-            started.enter_context(broker)
-            # The controller may have stopped by then, or have a stub that refuses the shutdown.
-            started.callback(broker.kill)
-            broker.wait_until(BrokerState.RUNNING)
-            return broker
 
-        yield start
+def simulated_brokers(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Return a function that starts simulated brokers for a test."""
+
+    def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> Any:
+        return (of or double_of(request)).start_broker(broker_id, **options)
+
+    return start
 
 
 def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
@@ -158,7 +158,7 @@ def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., Kafka
     brokers = request.node.stash.setdefault(_BROKERS, [])
 
     def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> KafkaBroker:
-        double = of or request.getfixturevalue("mockraft")
+        double = of or double_of(request)
         broker = KafkaBroker(broker_id, folder / f"broker-{broker_id}", double.cluster_id, double.bootstrap, **options)
         try:
             java()
@@ -198,10 +198,10 @@ def shorten(error: BaseException, item: pytest.Item, live: list[Watched]) -> Non
     if item.config.getoption("fulltrace"):
         return
     end_at_call(error)
-    if isinstance(error, VerificationError) and int(setting(item.config, "journal_lines")):
-        shown = [watched.double.double for watched in live if watched.concerns(item)]
-        if any(double is error.double for double in shown):
-            error.args = (error.findings,)
+    if not isinstance(error, VerificationError) or not int(setting(item.config, "journal_lines")):
+        return
+    if any(watched.inside is error.double and watched.concerns(item) for watched in live):
+        error.args = (error.findings,)
 
 
 def _file_name(node: pytest.Item | pytest.Collector, request: pytest.FixtureRequest) -> str:
@@ -218,7 +218,7 @@ def add_journals(
     for watched in live:
         if not watched.concerns(item):
             continue
-        entries = watched.double.call(lambda double: merged(double.double.journals.values()), watched.double)
+        entries = merged(watched.double.journals.values())
         # What is wrong with a call is in its error; an empty journal adds nothing to it.
         if lines and (entries or not isinstance(error, _ABOUT_A_CALL)):
             title = f"mockraft journal ({watched.request.fixturename})"

@@ -113,20 +113,15 @@ class ConfigOptions(TypedDict, total=False):
 
 
 class ControllerOptions(ConfigOptions, total=False):
-    """Options of `Controller.sync` and `Quorum.sync`: those of the controller and of the test."""
+    """Options of `Controller` and `Quorum`: those of the controller, and those of the test and its brokers."""
 
     clock: Clock | Literal["virtual"] | None
-    strict: bool
-    stubs: str | Path | Iterable[Stub]
-    admin_port: int | None
-
-
-class OneControllerOptions(ControllerOptions, total=False):
-    """Options of `Controller.sync`."""
-
     brokers: int
     twin_brokers: Literal["live", "all"] | None
     broker_heartbeat_interval_ms: int | None
+    strict: bool
+    stubs: str | Path | Iterable[Stub]
+    admin_port: int | None
 
 
 class BrokerConfigOptions(TypedDict, total=False):

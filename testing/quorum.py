@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from mockraft.kafka_api.clock import Clock
+from mockraft.kafka_api.clock import VirtualClock
+from mockraft.kafka_api.journal import Journal
 from mockraft.kafka_api.option_types import check_option
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
-from mockraft.server.double import Double
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
-from mockraft.server.stubs.stub import Stub
-from mockraft.testing.blocking import blocking, constant, reads
-from mockraft.testing.controller import clock_of, configured
-from mockraft.testing.double import BlockingDoubleApi, script_of
-from mockraft.testing.in_loop import DoubleInLoop
-from mockraft.testing.options import ConfigOptions, ControllerOptions
+from mockraft.testing.double import StartedDouble
+from mockraft.testing.facades import facade
+from mockraft.testing.options import ControllerOptions
+
+if TYPE_CHECKING:
+    from mockraft.testing.sync_types import SyncQuorum
+
+__all__ = ["Quorum", "SyncQuorum"]
 
 
-class Quorum(DoubleInLoop):
+class Quorum(StartedDouble):
     """A quorum of KRaft controllers on ports of the loopback, for as long as the `async with` block lasts.
 
     Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). Other options are those of
@@ -35,35 +35,22 @@ class Quorum(DoubleInLoop):
     """
 
     def __init__(
-        self,
-        controllers: int = 3,
-        config: ControllerConfig | None = None,
-        *,
-        clock: Clock | Literal["virtual"] | None = None,
-        strict: bool = False,
-        stubs: str | Path | Iterable[Stub] = (),
-        admin_port: int | None = None,
-        **options: Unpack[ConfigOptions],
+        self, controllers: int = 3, config: ControllerConfig | None = None, **options: Unpack[ControllerOptions]
     ) -> None:
         check_option("controllers", controllers, int, 1)
         self.controllers = controllers
-        self._rng = random.Random(options.get("seed"))
         if config is None and (data_dir := options.get("data_dir")):
             found = cluster_id_of(folder(Path(data_dir), options.get("node_id", ControllerConfig().node_id)))
             if found:
                 options.setdefault("cluster_id", found)
-        self._clock = clock_of(clock)
         self._running: RunningQuorum | None = None
-        self._script = script_of(strict, stubs)
-        double = Double(lambda: self.running.nodes, self._script, lambda: self.running.journals)
-        super().__init__(configured(config, self._rng, **options), double, admin_port)
+        super().__init__(lambda: self.running.nodes, config, options)
+        if controllers > 1 and isinstance(self._clock, VirtualClock):
+            raise ValueError("the nodes of a quorum need the machine's clock: they talk to each other over sockets")
 
     @classmethod
     def sync(
-        cls,
-        controllers: int = 3,
-        config: ControllerConfig | None = None,
-        **options: Unpack[ControllerOptions],
+        cls, controllers: int = 3, config: ControllerConfig | None = None, **options: Unpack[ControllerOptions]
     ) -> SyncQuorum:
         """The same for a test without asyncio: `with Quorum.sync(3) as quorum`; it runs in a thread of its own."""
         return SyncQuorum(cls(controllers, config, **options))
@@ -72,16 +59,30 @@ class Quorum(DoubleInLoop):
         where = "not running" if self._running is None else f"at {self.bootstrap}, active: {self.active}"
         return f"<{type(self).__name__} of {self.controllers} controllers, {where}>"
 
-    async def __aenter__(self) -> Self:
-        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._rng, self._script)
+    async def _start(self) -> None:
+        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._rng, self.script)
         try:
             await self._running.wait_for_leader()
-            self._script.faults.begin(self.double.now_ms)
-            await self._start_admin()
         except BaseException:
-            await self._stop()
+            await self._stop_controllers()
             raise
-        return self
+        self.script.faults.begin(self.now_ms)
+
+    def _lets_brokers_leave(self) -> bool:
+        if self._running is None:
+            return False
+        self._running.heal()
+        return 2 * len(self._running.nodes) > self.controllers
+
+    async def _stop_controllers(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
+
+    @property
+    def journals(self) -> dict[int, Journal]:
+        """Journal of all nodes, including killed ones."""
+        return dict(self.running.journals)
 
     @property
     def running(self) -> RunningQuorum:
@@ -140,35 +141,7 @@ class Quorum(DoubleInLoop):
         """Start a node again with the port and the log it had."""
         await self.running.restart(node_id)
 
-    async def _stop(self) -> None:
-        await self._stop_admin()
-        running, self._running = self._running, None
-        if running is not None:
-            await running.stop()
 
-
-class SyncQuorum(BlockingDoubleApi[Quorum]):
-    """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
-
-    def __init__(self, quorum: Quorum) -> None:
-        super().__init__("quorum", quorum)
-        self._quorum = quorum
-        self.double = quorum.double
-        """All that a test may ask of it; touch it through `call` only."""
-
-    admin_url = constant(Quorum.admin_url)
-    bootstrap = constant(Quorum.bootstrap)
-    cluster_id = constant(Quorum.cluster_id)
-    node_ids = constant(Quorum.node_ids)
-    active = reads(Quorum.active)
-    wait_for_leader = blocking(Quorum.wait_for_leader)
-    elect = blocking(Quorum.elect)
-    resign = blocking(Quorum.resign)
-    partition = blocking(Quorum.partition)
-    heal = blocking(Quorum.heal)
-    kill = blocking(Quorum.kill)
-    restart = blocking(Quorum.restart)
-
-    def node(self, node_id: int) -> RunningController:
-        """Return a running node; use it through `call` only. KeyError when it does not run."""
-        return self._quorum.node(node_id)
+if not TYPE_CHECKING:
+    SyncQuorum = facade(Quorum, "SyncQuorum", blocks=True)
+    facade(Quorum, "AwaitedQuorum", blocks=False)

@@ -1,24 +1,28 @@
-"""The simulated brokers that a controller in a test has started: they run by its clock, and many share one log."""
+"""The simulated brokers that a controller or quorum in a test has started.
+
+They run by the controller's clock, and many share one log.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, TypeVar
 
+from mockraft.brokers import BrokerState
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.fleet.shared_log import SharedLog, shared_log
+from mockraft.brokers.shell.shell import Shell
 from mockraft.kafka_api.clock import VirtualClock
+from mockraft.server.double import Double
+from mockraft.testing.broker import SimulatedBroker
+from mockraft.testing.memory_network import MemoryNetwork
 from mockraft.wire import messages
 
-if TYPE_CHECKING:
-    from mockraft.brokers.config import BrokerConfig
-    from mockraft.brokers.fleet.shared_log import SharedLog
-    from mockraft.brokers.shell.shell import Shell
-    from mockraft.server.running import RunningController
-    from mockraft.testing.blocking import T
-    from mockraft.testing.broker import SimulatedBroker
-    from mockraft.testing.memory_network import MemoryNetwork
+T = TypeVar("T")
 
 VIRTUAL_STEP_MS: Final = 10
 """Step of a virtual clock while brokers start and leave."""
@@ -32,13 +36,21 @@ Wait = Literal["registered", "running"] | None
 
 
 class StartedBrokers:
-    """Brokers by id. `running` returns the controller."""
+    """Brokers of a controller or quorum by id; `rng` is for their ids."""
 
-    def __init__(self, running: Callable[[], RunningController]) -> None:
+    def __init__(self, double: Double, rng: random.Random, cluster_id: str) -> None:
         self.by_id: dict[int, SimulatedBroker] = {}
-        self._running = running
+        self.double = double
+        self.rng = rng
+        self.cluster_id = cluster_id
         self._network: MemoryNetwork | None = None
         self._log: SharedLog | None = None
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of every controller that runs."""
+        nodes = self.double.nodes().values()
+        return tuple((each.config.voter_host, each.config.voter_port) for each in nodes)
 
     async def start(
         self,
@@ -47,9 +59,6 @@ class StartedBrokers:
         before: Callable[[Iterable[SimulatedBroker]], object] = list,
     ) -> None:
         """Start brokers together and wait until they run; `others` may start later. `before` is called with them."""
-        from mockraft.brokers.fleet.shared_log import shared_log
-        from mockraft.brokers.lifecycle import BrokerState
-
         if self._log is None and (log := shared_log(configs, others)) is not None:
             self._log = log
             if not _needs_sockets(configs[0]):
@@ -66,15 +75,11 @@ class StartedBrokers:
 
     def made(self, config: BrokerConfig) -> SimulatedBroker:
         """Return a broker with this config, not started, that shares the log if it was started with many."""
-        from mockraft.testing.broker import SimulatedBroker
-
         shares = self._log is not None and self._log.takes(config)
         return SimulatedBroker(config, self._log if shares else None)
 
     async def run(self, config: BrokerConfig, wait: Wait, timeout_s: float = BROKER_PATIENCE_S) -> SimulatedBroker:
         """Start a broker; return it once it is registered, or runs. RuntimeError if one of this id runs already."""
-        from mockraft.brokers.lifecycle import BrokerState
-
         before = self.by_id.get(config.broker_id)
         if before is not None and not before.stopped.is_set():
             raise RuntimeError(f"broker {config.broker_id} runs already")
@@ -95,14 +100,15 @@ class StartedBrokers:
         if self._network is not None:
             self._network.listen(broker)
 
-    async def leave(self) -> None:
+    async def leave(self, *, is_orderly: bool = True) -> None:
         """Shut all down; many at once are killed, as the controller, which would move every leader, stops, too."""
         brokers = [*self.by_id.values()]
         try:
-            if self._log is not None:
+            if self._log is not None or not is_orderly:
                 await asyncio.gather(*(each.kill() for each in brokers))
-                await self._log.close()
-                gc.unfreeze()
+                if self._log is not None:
+                    await self._log.close()
+                    gc.unfreeze()
             else:
                 leaving = asyncio.gather(*(each.shut_down(self._patience_ms(each)) for each in brokers))
                 await self._let_time_pass(leaving)
@@ -112,26 +118,30 @@ class StartedBrokers:
 
     def _patience_ms(self, broker: SimulatedBroker) -> int:
         """Return the time to wait for a broker's controlled shutdown: 0 for one that is not registered any more."""
-        running = self._running()
+        running = self.double.leading
         registered = running.controller.image.cluster.brokers.get(broker.config.broker_id)
         known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
         return running.config.session_timeout_ms if known else 0
 
     def _share_time_with(self, shell: Shell) -> None:
         """Move a shell by the controller's virtual clock, if it has one, and connect it in memory."""
-        running = self._running()
-        if isinstance(running.clock, VirtualClock):
-            from mockraft.testing.memory_network import MemoryNetwork
-
+        if (clock := self._shared_clock) is not None:
+            running = self.double.leading
             self._network = self._network or MemoryNetwork()
             self._network.listeners[running.config.voter_host, running.config.voter_port] = running.listener.accept
-            shell.move(running.clock, self._network.links)
+            shell.move(clock, self._network.links)
+
+    @property
+    def _shared_clock(self) -> VirtualClock | None:
+        """The virtual clock of the controller, if it has one."""
+        clock = self.double.clock
+        return clock if isinstance(clock, VirtualClock) else None
 
     async def _let_time_pass(self, work: asyncio.Future[T]) -> T:
         """Wait for brokers; a virtual clock moves meanwhile, as nobody else can move it."""
-        clock = self._running().clock
+        clock = self._shared_clock
         try:
-            while isinstance(clock, VirtualClock) and not work.done():
+            while clock is not None and not work.done():
                 clock.advance(VIRTUAL_STEP_MS)
                 await asyncio.sleep(0)
             return await work

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
-_ADAPTERS = ("mockraft.testing.blocking", "mockraft.testing.in_thread", "mockraft.testing.fault_kinds")
+_ADAPTERS = ("mockraft.testing.facades", "mockraft.testing.faults")
 """Modules whose wrappers pass a call on: a TypeError there is about the arguments of the call."""
 _RUNNERS = ("_pytest", "pluggy", "pytest_asyncio")
 

@@ -25,9 +25,9 @@ from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
     from mockraft.testing.broker import SimulatedBroker
-    from mockraft.testing.controller import Controller
     from mockraft.testing.options import BrokerOptions
     from mockraft.testing.plan.steps import Step
+    from mockraft.testing.started_brokers import StartedBrokers
     from mockraft.twin.brokers import Which
 
 Source = str | Path | History
@@ -61,32 +61,31 @@ def virtual_clock(state: Path) -> VirtualClock:
     return VirtualClock(last_contained_ms(Snapshot(SnapshotId(0, 0), state)) or VIRTUAL_START_MS)
 
 
-def registered_config(controller: Controller, broker_id: int) -> BrokerConfig | None:
+def registered_config(started: StartedBrokers, broker_id: int) -> BrokerConfig | None:
     """Return the config of a simulated broker that continues a registered one, or None."""
-    return next((each for each in _registered_configs(controller, "all") if each.broker_id == broker_id), None)
+    return next((each for each in _registered_configs(started, "all") if each.broker_id == broker_id), None)
 
 
-def drawn_config(controller: Controller, broker_id: int) -> BrokerConfig:
+def drawn_config(started: StartedBrokers, broker_id: int) -> BrokerConfig:
     """Return the config of a new broker for a controller."""
-    address = (controller.host, controller.port)
-    return draw_config(broker_id, controller.cluster_id, (address,), controller.rng, serve_clients=True)
+    return draw_config(broker_id, started.cluster_id, started.addresses, started.rng, serve_clients=True)
 
 
-def next_config(controller: Controller, before: SimulatedBroker) -> BrokerConfig:
+def next_config(started: StartedBrokers, before: SimulatedBroker) -> BrokerConfig:
     """Return the config with which a broker starts again: directories that failed stay so."""
     config = with_failed(before.config, before.node.directories.offline)
     # Kafka reads the epoch of a clean shutdown only when every directory is available.
     is_clean = before.life.shutdown_answered and not config.offline_log_dirs
     return dataclasses.replace(
         config,
-        incarnation_id=draw_uuid(controller.rng),
+        incarnation_id=draw_uuid(started.rng),
         previous_broker_epoch=before.life.broker_epoch if is_clean else -1,
         listeners=tuple(each._replace(port=0) for each in config.listeners),
     )
 
 
 def continuing_config(
-    controller: Controller, broker_id: int, source: Source, at: Point, own: BrokerOptions
+    started: StartedBrokers, broker_id: int, source: Source, at: Point, own: BrokerOptions
 ) -> BrokerConfig | None:
     """Return the config of a twin's broker that starts again, registered or once in the log, with `own` options.
 
@@ -94,18 +93,18 @@ def continuing_config(
     """
     if own.keys() - {each.name for each in dataclasses.fields(BrokerConfig)}:
         return None
-    config = _continuing(controller, broker_id, source, at)
+    config = _continuing(started, broker_id, source, at)
     return None if config is None else dataclasses.replace(config, **own)  # type: ignore[arg-type,misc]  # fields of BrokerConfig
 
 
-def _continuing(controller: Controller, broker_id: int, source: Source, at: Point) -> BrokerConfig | None:
-    before = controller.brokers.get(broker_id)
+def _continuing(started: StartedBrokers, broker_id: int, source: Source, at: Point) -> BrokerConfig | None:
+    before = started.by_id.get(broker_id)
     if before is not None and before.stopped.is_set():
-        return next_config(controller, before)
-    if (registered := registered_config(controller, broker_id)) is not None:
+        return next_config(started, before)
+    if (registered := registered_config(started, broker_id)) is not None:
         return registered
     options = _last_registrations({broker_id}, source, at).get(broker_id)
-    return None if options is None else started_with(drawn_config(controller, broker_id), options)
+    return None if options is None else started_with(drawn_config(started, broker_id), options)
 
 
 def started_with(config: BrokerConfig, options: Mapping[str, Any]) -> BrokerConfig:
@@ -179,14 +178,14 @@ def _ids(step: Step) -> list[int]:
     return found
 
 
-async def start_registered(controller: Controller, which: Which, options: BrokerOptions) -> None:
+async def start_registered(started: StartedBrokers, which: Which, options: BrokerOptions) -> None:
     """Start simulated brokers that continue those registered with a controller, and wait until they run."""
-    image = controller.running.controller.image
-    configs = _registered_configs(controller, which, **options)
-    await controller.started.start(configs, image.cluster.brokers, lambda brokers: continued(brokers, image))
+    image = started.double.leading.controller.image
+    configs = _registered_configs(started, which, **options)
+    await started.start(configs, image.cluster.brokers, lambda brokers: continued(brokers, image))
 
 
-def _registered_configs(controller: Controller, which: Which, **options: Any) -> list[BrokerConfig]:
-    image, address = controller.running.controller.image, (controller.host, controller.port)
+def _registered_configs(started: StartedBrokers, which: Which, **options: Any) -> list[BrokerConfig]:
+    image = started.double.leading.controller.image
     own = {"serve_clients": True, **options}
-    return registered_brokers(image, which, controller.cluster_id, (address,), controller.rng, **own)
+    return registered_brokers(image, which, started.cluster_id, started.addresses, started.rng, **own)

@@ -52,7 +52,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
 
 async def start(double: Double, settings: AdminSettings) -> AdminServer:
     """Open the admin API. OSError when the address cannot be listened on."""
-    from mockraft.cli.traffic.recorder import LocalRecorder
     from mockraft.server.admin.serving import AdminServer
+    from mockraft.testing.recorder import LocalRecorder
 
     return await AdminServer.start(double, settings, LocalRecorder(show_secrets=double.state.show_secrets))

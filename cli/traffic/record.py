@@ -65,9 +65,9 @@ def register(app: typer.Typer) -> None:
 
 def record(options: Options) -> None:
     """Record; see ABOUT."""
-    from mockraft.cli.traffic.recorder import chosen_stubs
     from mockraft.server.admin.recorder import StubChoice
     from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
+    from mockraft.testing.recorder import chosen_stubs
 
     api_filter(options.filters)
     if options.capture is not None and options.upstream is None:

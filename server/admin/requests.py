@@ -212,12 +212,8 @@ async def stream_requests(selection: Selected, stopping: Stopping, max_age_ms: M
     `afterId`, or with the first request that is not older than `maxAgeMs`; by default with the next request.
     """
     if selection.after_id is None and max_age_ms is None:
-        selection = replace(selection, after_id=_mark(selection.double))
+        selection = replace(selection, after_id=selection.double.mark())
     return StreamingResponse(_events(selection, stopping), media_type="text/event-stream")
-
-
-def _mark(double: Double) -> int:
-    return max((journal.mark() for journal in double.journals.values()), default=0)
 
 
 async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterator[str]:
@@ -227,7 +223,7 @@ async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterato
     yield ": mockraft\n\n"
     while not stopping.is_set():
         exchanges = selection.held()
-        last = seen = _mark(double)
+        last = seen = double.mark()
         while batch := exchanges[:STREAM_EVENT_REQUESTS_MAX]:
             del exchanges[:STREAM_EVENT_REQUESTS_MAX]
             last = batch[-1].id

@@ -178,7 +178,7 @@ async def advance_clock(body: Advance, double: TheDouble) -> ClockNow:
 async def restart_controller(double: TheDouble) -> None:
     """Restart the controller in place, with its log; connections break. Not for a node of a quorum."""
     with commanding():
-        double.restart()
+        double.restart_in_place()
 
 
 @router.post("/v1/reset", status_code=204)
@@ -186,6 +186,7 @@ async def reset(double: TheDouble, body: Reset | None = None) -> None:
     """Remove stubs, faults, scenarios and the journal's entries, between two tests."""
     with commanding():
         double.reset(state=body is not None and body.state)
+        double.strict = False
 
 
 def _clock(double: Double) -> ClockNow:

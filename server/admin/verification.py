@@ -169,7 +169,7 @@ def _verified(verifying: Callable[[], list[Exchange]], entries: list[Entry], mat
 
 async def _wait(double: Double, match: Match, n: int, after_id: int, within_ms: int, stopping: asyncio.Event) -> None:
     """Wait until enough requests match, the time is over or the server stops."""
-    mark = max((journal.mark() for journal in double.journals.values()), default=0)
+    mark = double.mark()
     n -= len(await matching(double, match, after_id))
     if n <= 0:
         return

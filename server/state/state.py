@@ -22,7 +22,7 @@ from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.server.controller.topics.topics import create_topics
 from mockraft.server.raft.raft import Raft
-from mockraft.server.running import NothingRunsError, RunningController
+from mockraft.server.running import RunningController, most_advanced
 from mockraft.server.state import reading
 from mockraft.server.state.log_records import check_applies, read_log, records_at
 from mockraft.server.views import (
@@ -57,6 +57,9 @@ class State:
 
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]]) -> None:
         self._nodes = nodes
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of nodes {', '.join(map(str, self._nodes()))}>"
 
     def brokers(self) -> list[BrokerView]:
         """Return the registered brokers, by id."""
@@ -298,16 +301,7 @@ class State:
 
     @property
     def _running(self) -> RunningController:
-        """The most advanced node: the active controller, else the node with the newest log."""
-        nodes = self._nodes()
-        if not nodes:
-            raise NothingRunsError
-
-        def knows(running: RunningController) -> tuple[int, int, int]:
-            controller = running.controller
-            return controller.epoch, controller.log.last_epoch, controller.log.end_offset
-
-        return max(nodes.values(), key=knows)
+        return most_advanced(self._nodes())
 
     @property
     def _active(self) -> RunningController:

@@ -1,7 +1,7 @@
 """A stub: which requests, when, and what is done. `stub("BrokerHeartbeat").once().drop()` makes one.
 
 Every method returns another stub, so a stub can be kept, varied and used again. `StubList.add` returns the live one,
-which counts its calls.
+which counts its calls; a method of a live stub changes it where it is, and returns it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mockraft.server.stubs import frame_edits
 from mockraft.server.stubs.action import Action, AnswerPlan
@@ -80,7 +80,7 @@ def _no_calls() -> deque[Exchange]:
 
 @dataclass(slots=True)
 class Stub:
-    """A stub, as a value and, in a StubList, live.
+    """A stub, as a value and, in a StubList, live. A copy of a live one is a value.
 
     Among those that match, the one of the highest `priority` serves, among equals the newest. Live: `call_count` is how
     often it served, `match_count` how often it matched in the right state of its scenario (the trigger may have
@@ -101,6 +101,8 @@ class Stub:
     last_served_ms: int | None = field(default=None, init=False, compare=False)
     calls: deque[Exchange] = field(default_factory=_no_calls, init=False, compare=False, repr=False)
     plan: AnswerPlan = field(init=False, compare=False, repr=False)
+    change_live: Callable[[Stub, Stub], Stub] | None = field(default=None, init=False, compare=False, repr=False)
+    """Changes a live stub in its list."""
 
     def __post_init__(self) -> None:
         try:
@@ -112,6 +114,14 @@ class Stub:
                     raise wrong.within(action.name).within(f"[{index}]") from None
         except StubError as wrong:
             raise wrong.within("actions") from None
+
+    def __reduce__(self) -> tuple[type[Stub], tuple[object, ...]]:
+        """Return what makes a copy: neither live nor counted."""
+        return Stub, tuple(getattr(self, each.name) for each in fields(self) if each.init)
+
+    def _with(self, **changes: Any) -> Stub:
+        changed = replace(self, **changes)
+        return changed if self.change_live is None else self.change_live(self, changed)
 
     if not TYPE_CHECKING:  # a type checker knows the methods, and refuses others
 
@@ -131,44 +141,44 @@ class Stub:
 
     def once(self) -> Stub:
         """Serve the first matching request only."""
-        return replace(self, trigger=Once())
+        return self._with(trigger=Once())
 
     def on_call(self, number: int) -> Stub:
         """Serve only the matching request of this number, counted from 1."""
-        return replace(self, trigger=OnCall(number))
+        return self._with(trigger=OnCall(number))
 
     def times(self, times: int) -> Stub:
         """Serve the first `n` matching requests."""
-        return replace(self, trigger=Times(times))
+        return self._with(trigger=Times(times))
 
     def every_time(self) -> Stub:
         """Serve every matching request (the default)."""
-        return replace(self, trigger=Trigger())
+        return self._with(trigger=Trigger())
 
     def with_probability(self, probability: float, seed: int = 0) -> Stub:
         """Serve each matching request with this probability; the same seed picks the same ones."""
-        return replace(self, trigger=WithProbability(probability, seed))
+        return self._with(trigger=WithProbability(probability, seed))
 
     def in_scenario(self, name: str, *, requires: str | None = None, then: str | None = None) -> Stub:
         """Serve only while the scenario is in the state `requires`, and then put it into `then`."""
-        return replace(self, scenario=Scenario(name, requires, then))
+        return self._with(scenario=Scenario(name, requires, then))
 
     def with_priority(self, priority: int) -> Stub:
         """Set the priority: higher precedes lower, 0 is the default."""
-        return replace(self, priority=priority)
+        return self._with(priority=priority)
 
     def named(self, name: str, *, id: str = "") -> Stub:  # noqa: A002
         """Set a name for people and an id."""
-        return replace(self, name=name, id=id or self.id)
+        return self._with(name=name, id=id or self.id)
 
     def where(self, conditions: Mapping[str, object] | None = None, **fields: object) -> Stub:
         """Add conditions on the request's fields."""
         more = replace(self.match, where={**self.match.where, **(conditions or {})})
-        return replace(self, match=more.and_where(**fields))
+        return self._with(match=more.and_where(**fields))
 
     def then(self, *actions: Action | Mapping[str, object] | str) -> Stub:
         """Add actions, as objects or as JSON."""
-        return replace(self, actions=(*self.actions, *actions_from_json(actions)))
+        return self._with(actions=(*self.actions, *actions_from_json(actions)))
 
     def inject_error(self, error: str | int, message: str | None = None) -> Stub:
         """Answer with an error in the API's error form."""

@@ -7,7 +7,7 @@ scopes depend on the sender alone; only the conditions on fields are tested for 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -100,6 +100,8 @@ class StubList:
         """Number of times that a blackholed client was released."""
         self.on_release: list[Callable[[], object]] = []
         """Callbacks on a release; for servers with a virtual clock."""
+        self.call: Callable[[Callable[[], Stub]], Stub] = lambda change: change()
+        """Carries out changes of live stubs; where a test is in another thread, in that of the event loop."""
 
     @property
     def stubs(self) -> list[Stub]:
@@ -127,17 +129,29 @@ class StubList:
         name, number = stub.id, self._added
         while not name or name in self._stubs:
             name, number = f"stub-{number}", number + 1
-        live = replace(stub, id=name)
         self._order[name] = self._added
         if of_fault:
             self._of_faults.add(name)
-        return self._place(live)
+        return self._place(replace(stub, id=name))
 
     def replace(self, stub_id: str, stub: Stub) -> Stub:
         """Replace a stub, with the same id and new counts. Raise KeyError for an unknown id."""
-        self.get(stub_id)
-        self._release_held_by(stub_id)
-        return self._place(replace(stub, id=stub_id))
+        return self._changed_to(self.get(stub_id), replace(stub, id=stub_id))
+
+    def change(self, live: Stub, changed: Stub) -> Stub:
+        """Let a live stub become another one, in the event loop; return it. StubError for an id that is taken."""
+        return self.call(lambda: self._changed_to(live, changed))
+
+    def _changed_to(self, live: Stub, changed: Stub) -> Stub:
+        if changed.id != live.id:
+            if changed.id in self._stubs:
+                raise StubError(f"there is a stub {changed.id!r} already", "id")
+            self._order[changed.id] = self._order.pop(live.id)
+            del self._stubs[live.id]
+        self._release_held_by(live.id)
+        for each in fields(live):
+            setattr(live, each.name, getattr(changed, each.name))
+        return self._place(live)
 
     def get(self, stub_id: str) -> Stub:
         """Return a live stub. Raise KeyError for an unknown id."""
@@ -157,6 +171,7 @@ class StubList:
         """Remove a stub and release the clients it blackholed. Raise KeyError for an unknown id."""
         gone = self.get(stub if isinstance(stub, str) else stub.id)
         del self._stubs[gone.id], self._order[gone.id]
+        gone.change_live = None
         self._of_faults.discard(gone.id)
         self._release_held_by(gone.id)
         self._changed()
@@ -164,6 +179,8 @@ class StubList:
 
     def reset(self) -> None:
         """Remove everything, scenarios and strict mode included, and release all clients."""
+        for each in self._stubs.values():
+            each.change_live = None
         self._stubs.clear()
         self._order.clear()
         self._of_faults.clear()
@@ -274,6 +291,7 @@ class StubList:
     def _place(self, live: Stub) -> Stub:
         if live.scenario is not None:
             self.scenarios.setdefault(live.scenario.name, STARTED)
+        live.change_live = self.change
         self._stubs[live.id] = live
         self._changed()
         return live

@@ -13,7 +13,7 @@ from mockraft.wire import uuids
 if TYPE_CHECKING:
     from mockraft.brokers.config import BrokerConfig
     from mockraft.testing.broker import SimulatedBroker
-    from mockraft.testing.controller import Controller
+    from mockraft.testing.started_brokers import StartedBrokers
 
 
 _OF_THE_STEP: Final = ("brokers", "each", "together")
@@ -28,22 +28,22 @@ class BrokerSteps:
 
     def __init__(
         self,
-        controller: Controller,
+        started: StartedBrokers,
         sample: Callable[[], Awaitable[None]],
         settle: Callable[[], Awaitable[None]],
         patience_ms: int,
     ) -> None:
-        self._controller = controller
-        self._running = controller.running
+        self._started = started
+        self._running = started.double.leading
         self._sample = sample
         self._settle = settle
         self._patience_ms = patience_ms
 
     def _that_run(self) -> list[int]:
-        return sorted(number for number, each in self._controller.brokers.items() if not each.stopped.is_set())
+        return sorted(number for number, each in self._started.by_id.items() if not each.stopped.is_set())
 
     def _that_runs(self, broker_id: int) -> SimulatedBroker | None:
-        broker = self._controller.brokers.get(broker_id)
+        broker = self._started.by_id.get(broker_id)
         return None if broker is None or broker.stopped.is_set() else broker
 
     async def lose(self, broker_ids: Sequence[int]) -> list[str]:
@@ -82,17 +82,17 @@ class BrokerSteps:
     async def restore_directory(self, argument: Mapping[str, Any]) -> list[str]:
         """Bring a failed directory back, and restart its broker, which looks at its directories only then."""
         broker_id = argument["broker"]
-        broker = self._controller.brokers.get(broker_id)
+        broker = self._started.by_id.get(broker_id)
         if broker is None:
             return [f"broker {broker_id} does not run"]
         wanted = argument["directory"]
         try:
-            with_restored(next_config(self._controller, broker), wanted)
+            with_restored(next_config(self._started, broker), wanted)
         except LookupError as error:
             return [str(error)]
         if not broker.stopped.is_set() and (answers := await self.shut_down([broker_id])):
             return answers
-        return await self._run([with_restored(next_config(self._controller, broker), wanted)])
+        return await self._run([with_restored(next_config(self._started, broker), wanted)])
 
     async def shut_down(self, broker_ids: Sequence[int]) -> list[str]:
         """Shut brokers down in a controlled way, one after the other."""
@@ -129,18 +129,18 @@ class BrokerSteps:
             own = {**options.get("each", {}).get(broker_id, {}), **given}
             if "release" in given and "features" not in given:
                 own.pop("features", None)
-            before = self._controller.brokers.get(broker_id)
+            before = self._started.by_id.get(broker_id)
             if before is not None and not before.stopped.is_set():
                 if own:
                     answers.append(f"broker {broker_id} runs already, without these options")
                 continue
             if before is not None:
-                config: BrokerConfig | None = next_config(self._controller, before)
+                config: BrokerConfig | None = next_config(self._started, before)
             else:
                 # One that was fenced in the source, or unregistered.
-                config = registered_config(self._controller, broker_id)
+                config = registered_config(self._started, broker_id)
                 if config is None and "directories" in own:
-                    config = drawn_config(self._controller, broker_id)
+                    config = drawn_config(self._started, broker_id)
             if config is None:
                 answers.append(f"broker {broker_id} is not registered, and no directories are given")
             else:
@@ -165,7 +165,7 @@ class BrokerSteps:
             if config.offline_log_dirs and not config.log_dirs:
                 answers.append(f"broker {config.broker_id} does not start: all its directories have failed")
             else:
-                await self._controller.started.run(config, wait=None)
+                await self._started.run(config, wait=None)
         await self._settle()
         brokers = self._running.controller.image.cluster.brokers
         for config in configs:

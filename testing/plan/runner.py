@@ -39,7 +39,7 @@ from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerReq
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from mockraft.testing.controller import Controller
+    from mockraft.testing.started_brokers import StartedBrokers
 
 SAMPLE_MS: Final = 500
 QUIET_SESSIONS: Final = 1.5
@@ -49,15 +49,18 @@ STEP_MS_MAX: Final = 600_000
 _IDLE: Final = "NoOpRecord"
 
 
-async def run_plan(controller: Controller, plan: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
-    """Do the steps one after the other. PlanError; ValueError for a controller without a virtual clock."""
-    clock = controller.running.clock
+async def run_plan(brokers: StartedBrokers, plan: Iterable[Step | Mapping[str, Any]]) -> PlanOutcome:
+    """Do the steps one after the other, on a controller and these brokers of it.
+
+    PlanError; ValueError for a controller without a virtual clock.
+    """
+    clock = brokers.double.clock
     if not isinstance(clock, VirtualClock):
         raise ValueError('a plan is done in virtual time: give the controller clock="virtual"')
     steps = steps_of(list(plan))
-    before = availability(controller.running.controller)
+    before = availability(brokers.double.leading.controller)
     with _restarts_unlogged():
-        return PlanOutcome(before, [await _Run(controller, clock, step).outcome() for step in steps])
+        return PlanOutcome(before, [await _Run(brokers, clock, step).outcome() for step in steps])
 
 
 @contextmanager
@@ -82,9 +85,9 @@ def _restarts_unlogged() -> Iterator[None]:
 class _Run:
     """One step."""
 
-    def __init__(self, controller: Controller, clock: VirtualClock, step: Step) -> None:
-        self._controller, self._clock, self._step = controller, clock, step
-        self._running = controller.running
+    def __init__(self, brokers: StartedBrokers, clock: VirtualClock, step: Step) -> None:
+        self._brokers, self._clock, self._step = brokers, clock, step
+        self._controller, self._running = brokers.double, brokers.double.leading
         self._began_ms = self._changed_ms = self._clock.now_ms()
         self._before = self._during = self._after = availability(self._running.controller)
         self._features = dict(self._running.controller.image.features)
@@ -93,7 +96,7 @@ class _Run:
 
     async def outcome(self) -> StepOutcome:
         """Do the step and wait until nothing changes."""
-        brokers = BrokerSteps(self._controller, self._sample, self._settle, STEP_MS_MAX)
+        brokers = BrokerSteps(self._brokers, self._sample, self._settle, STEP_MS_MAX)
         steps: Mapping[str, Callable[[Any], Awaitable[list[str]]]] = {
             "upgrade": self._upgrade,
             "unregister": self._unregister,

@@ -48,7 +48,7 @@ def register(controller: Controller, count: int, first: int = 1) -> None:
         }
         for broker_id in range(first, first + count)
     ]
-    controller.double.state.append(records)
+    controller.state.append(records)
 
 
 def create_topic(controller: Controller, name: str, isr: list[int], leader: int) -> None:
@@ -66,7 +66,7 @@ def create_topic(controller: Controller, name: str, isr: list[int], leader: int)
         "partitionEpoch": 1,
         "directories": ["AAAAAAAAAAAAAAAA0001AA", "AAAAAAAAAAAAAAAA0001AA"],
     }
-    controller.double.state.append(
+    controller.state.append(
         [
             {"type": "TopicRecord", "record": {"name": name, "topicId": topic_id}},
             {"type": "PartitionRecord", "record": partition},

@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 import pytest_asyncio
 from mockraft import Controller
-from mockraft.cli.traffic.recorder import LocalRecorder
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
+from mockraft.testing.recorder import LocalRecorder
 from playwright.async_api import ConsoleMessage, Error, Page, Request, ViewportSize, async_playwright, expect
 
 FLAGS = (
@@ -70,7 +70,7 @@ async def opens(tab: Page, controller: Controller) -> AsyncIterator[Opens]:
         panel: str = "overview", *, token: str | None = None, size: ViewportSize = DESK, scheme: Scheme = "light"
     ) -> Page:
         settings = AdminSettings(token=token)
-        servers.append(await AdminServer.start(controller.double, settings, LocalRecorder()))
+        servers.append(await AdminServer.start(controller, settings, LocalRecorder()))
         await tab.set_viewport_size(size)
         await tab.emulate_media(color_scheme=scheme)
         await tab.goto(f"{servers[0].url}/#/{panel}")

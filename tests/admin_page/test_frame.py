@@ -48,7 +48,7 @@ async def some_of_everything(controller: Controller) -> None:
     register(controller, 20)
     create_topic(controller, "whole", [1, 2], 1)
     create_topic(controller, "short", [], -1)
-    controller.double.script.faults.add("latency", latency_ms=1)
+    controller.script.faults.add("latency", latency_ms=1)
     await ask(controller, 3)
 
 

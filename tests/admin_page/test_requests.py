@@ -139,11 +139,11 @@ async def test_a_request_is_made_a_stub_and_its_next_answer_names_it(opens: Open
     await expect(page.get_by_label("A stub as JSON")).to_have_value(re.compile('"api": "ApiVersions"'))
     await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("list", name="Active stubs").get_by_role("listitem")).to_have_count(1)
-    assert [stub.match.to_json() for stub in controller.double.script.stubs.stubs] == [{"api": "ApiVersions"}]
+    assert [stub.match.to_json() for stub in controller.script.stubs.stubs] == [{"api": "ApiVersions"}]
 
 
 async def test_unexpected_request_shows_nearest_stub_and_its_mismatch(opens: Opens, controller: Controller) -> None:
-    rack = controller.double.script.stubs
+    rack = controller.script.stubs
     rack.strict = True
     rack.add(stub("DescribeCluster", client_id="expected").inject_error("UNSUPPORTED_VERSION"))
     await controller.ask(DescribeClusterRequest(endpoint_type=2), client_id="somebody")

@@ -35,10 +35,10 @@ async def test_a_stub_is_written_as_json_counts_is_switched_off_and_deleted(
     await switch.focus()
     await page.keyboard.press("Space")
     await expect(switch).not_to_be_checked()
-    assert [stub.enabled for stub in controller.double.script.stubs.stubs] == [False]
+    assert [stub.enabled for stub in controller.script.stubs.stubs] == [False]
     await card.get_by_role("button", name="Delete").click()
     await expect(card).to_have_count(0)
-    assert list(controller.double.script.stubs.stubs) == []
+    assert list(controller.script.stubs.stubs) == []
 
 
 async def test_invalid_stub_names_the_field_and_suggestions(opens: Opens, controller: Controller) -> None:
@@ -53,7 +53,7 @@ async def test_invalid_stub_names_the_field_and_suggestions(opens: Opens, contro
     await editor.fill("{")
     await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("alert")).to_contain_text("JSON")
-    assert list(controller.double.script.stubs.stubs) == []
+    assert list(controller.script.stubs.stubs) == []
 
 
 async def test_a_stub_is_edited_in_place(opens: Opens, controller: Controller) -> None:
@@ -65,7 +65,7 @@ async def test_a_stub_is_edited_in_place(opens: Opens, controller: Controller) -
     await editor.fill((await editor.input_value()).replace("before", "after"))
     await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("list", name="Active stubs")).to_contain_text("after")
-    assert [stub.name for stub in controller.double.script.stubs.stubs] == ["after"]
+    assert [stub.name for stub in controller.script.stubs.stubs] == ["after"]
 
 
 async def test_a_fault_is_switched_on_by_the_form_of_its_kind_fires_and_is_switched_off(
@@ -86,7 +86,7 @@ async def test_a_fault_is_switched_on_by_the_form_of_its_kind_fires_and_is_switc
     await expect(card.locator(".calls.some")).to_be_visible()
     await card.get_by_role("switch", name="Fault latency on").click()
     await expect(card.get_by_role("switch")).not_to_be_checked()
-    assert [fault.enabled for fault in controller.double.script.faults.all] == [False]
+    assert [fault.enabled for fault in controller.script.faults.all] == [False]
     await card.get_by_role("button", name="Delete fault latency").click()
     await expect(card).to_have_count(0)
 
@@ -94,7 +94,7 @@ async def test_a_fault_is_switched_on_by_the_form_of_its_kind_fires_and_is_switc
 async def test_every_kind_of_fault_has_a_form_that_arrow_keys_reach(opens: Opens, controller: Controller) -> None:
     page = await opens("faults")
     kinds = page.get_by_role("list", name="Kinds of fault").locator(".kind")
-    names = list(controller.double.script.faults.kinds)
+    names = list(controller.script.faults.kinds)
     await expect(kinds).to_have_count(len(names))
     await kinds.first.focus()
     for _ in names:
@@ -117,7 +117,7 @@ async def test_a_plan_is_shown_step_by_step_and_stopped_by_hand(opens: Opens, co
     await expect(steps.first).to_have_text("latency at 0 ms for 500 ms: over, fired 0 times")
     await page.get_by_role("button", name="Stop the plan").click()
     await expect(page.get_by_role("button", name="Stop the plan")).to_be_hidden()
-    assert controller.double.script.faults.active == []
+    assert controller.script.faults.active == []
 
 
 async def test_strict_mode_is_switched_by_hand_and_recordings_are_listed(opens: Opens, controller: Controller) -> None:

@@ -38,7 +38,7 @@ async def test_a_broker_shows_its_listeners_and_directories_and_is_fenced_by_han
     await page.get_by_role("button", name="Fence", exact=True).click()
     await expect(row).to_contain_text("fenced")
     await expect(page.locator("#announcement")).to_have_text("Broker 2 is fenced.")
-    assert [broker.broker_id for broker in controller.double.state.brokers() if broker.fenced] == [2]
+    assert [broker.broker_id for broker in controller.state.brokers() if broker.fenced] == [2]
 
 
 async def test_topics_open_into_partitions_and_those_in_need_stand_out(opens: Opens, controller: Controller) -> None:
@@ -99,4 +99,4 @@ async def test_a_virtual_clock_is_advanced_by_hand(opens: Opens, controller: Con
     await card.get_by_role("button", name="+9 s").click()
     await expect(page.locator("#announcement")).to_have_text("The clock was advanced by 9,000 ms.")
     await expect(card).to_contain_text(":10.000")
-    assert controller.double.now_ms == 10_000
+    assert controller.now_ms == 10_000

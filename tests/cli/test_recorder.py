@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from mockraft import Controller
-from mockraft.cli.traffic import recorder
-from mockraft.cli.traffic.recorder import RECORDINGS_MAX, LocalRecorder
 from mockraft.server.admin.app import create_app
+from mockraft.testing import recorder
+from mockraft.testing.recorder import RECORDINGS_MAX, LocalRecorder
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 from ..topics import ask
@@ -31,7 +31,7 @@ async def upstream() -> AsyncIterator[Controller]:
 async def http(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the admin API of the controller."""
     recordings = LocalRecorder()
-    app = create_app(controller.double, recorder=recordings)
+    app = create_app(controller, recorder=recordings)
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asked:
         yield asked
@@ -148,7 +148,7 @@ async def test_missing_upstream_is_reported(http: httpx.AsyncClient, nowhere: st
 
 
 async def test_api_without_a_recorder_is_refused(controller: Controller) -> None:
-    transport = httpx.ASGITransport(app=create_app(controller.double))
+    transport = httpx.ASGITransport(app=create_app(controller))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         assert (await http.get("/v1/recordings")).json() == {"recordings": []}
         answer = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:1"})

@@ -101,7 +101,7 @@ async def test_starts_with_a_saved_state_and_its_cluster_or_reports_its_errors(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     async with Controller() as controller:
-        saved = controller.double.state.save(tmp_path / "saved")
+        saved = controller.state.save(tmp_path / "saved")
     served = serve("--initial-state", str(saved))
     assert served.cluster_id == controller.cluster_id
     assert served.end()[0] == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka.child_process import wait_until
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 
 from ..topics import described_quorum
 

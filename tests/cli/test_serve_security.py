@@ -13,9 +13,9 @@ from mockraft.cli.serve.options import OPTIONS, SECRETS, defaults
 from mockraft.cli.serve.security import plain_users, scram_users, secrets_of
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.kafka.child_process import ChildProcess
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.server.config import ControllerConfig
-from mockraft.testing.process import MockraftController
 from mockraft.wire import api_keys, client
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import SaslLogin

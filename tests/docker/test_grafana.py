@@ -25,7 +25,7 @@ SELECTOR = re.compile(r"([a-z_][a-z0-9_]*)\{([^}]*)\}")
 def samples() -> dict[str, set[str]]:
     """Labels of each name that /metrics has, as Prometheus stores them."""
     with Controller.sync(brokers=1) as controller:
-        text = controller.call(lambda: Metrics(controller._controller.double).text()).decode()
+        text = controller.call(lambda: Metrics(controller.inside).text()).decode()
     found: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
         name = f"{family.name}_total" if family.type == "counter" else family.name

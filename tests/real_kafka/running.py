@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TypeVar
 
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaServer
-from mockraft.testing.process import MockraftController
 
 P = TypeVar("P", bound=KafkaBroker | KafkaController | MockraftController)
 

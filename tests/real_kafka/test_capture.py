@@ -14,6 +14,7 @@ import psutil
 import pytest
 from mockraft import Controller
 from mockraft.kafka.child_process import ChildProcess, free_port
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.endpoints import Endpoint
@@ -21,7 +22,6 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.replay import ExchangeResult, replay
 from mockraft.spark_replay.regression.summary import report
-from mockraft.testing.process import MockraftController
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import parse_request
 

@@ -133,7 +133,7 @@ def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
     # The newest kafka-metadata-shell on Maven is that of 4.3.1.
     with Controller.sync(session_timeout_ms=3_000, metadata_version="4.3") as controller:
         controller.start_broker(7)
-        state = controller._controller.double.state
+        state = controller.inside.state
         topic: dict[str, Json] = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}
         partition: dict[str, Json] = {
             "partitionId": 0,
@@ -165,7 +165,7 @@ def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
     with Controller.sync(state=saved) as controller:
         brokers = start_brokers(controller.bootstrap, controller.cluster_id, 1)
         # Until its session is over broker 7 counts as alive, and brokers name any that is to clients as the controller.
-        wait_until(lambda: controller.call(lambda: controller.double.state.broker(7).fenced), 60, "broker 7 fenced")
+        wait_until(lambda: controller.call(lambda: controller.state.broker(7).fenced), 60, "broker 7 fenced")
         create_topic(brokers[1].bootstrap, "new")
         described = KafkaTool("kafka-topics").run("--bootstrap-server", brokers[1].bootstrap, "--list")
         assert {"kept", "new"} <= set(described.split())

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.jars import KAFKA_VERSION
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.testing.controller import SyncController
-from mockraft.testing.process import MockraftController
 from mockraft.wire import api_keys, client
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

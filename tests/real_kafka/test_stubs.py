@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real_kafka
 
 def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unknown_things(tmp_path: Path) -> None:
     with Controller.sync(session_timeout_ms=3_000) as controller:
-        rack = controller._controller.double.script.stubs
+        rack = controller.inside.script.stubs
 
         def add(*stubs: Stub) -> list[Stub]:
             return controller.call(lambda: [rack.add(each) for each in stubs])
@@ -67,7 +67,7 @@ def controller() -> Iterator[SyncController]:
 @pytest.fixture(scope="module")
 def broker(controller: SyncController, start_brokers: Callable[..., dict[int, KafkaBroker]]) -> KafkaBroker:
     """A broker that found its controller through 300 ± 100 ms in pieces of 20 bytes, and runs."""
-    faults = controller.double.script.faults
+    faults = controller.inside.script.faults
     both: dict[str, Any] = {"direction": "both", "seed": 1}
     slow = [
         controller.call(lambda: faults.add("latency", latency_ms=300, jitter_ms=100, **both)),
@@ -79,15 +79,15 @@ def broker(controller: SyncController, start_brokers: Callable[..., dict[int, Ka
 
 
 def is_fenced(controller: SyncController) -> bool:
-    return controller.call(lambda: controller.double.state.broker(1).fenced)
+    return controller.call(lambda: controller.state.broker(1).fenced)
 
 
 def add(controller: SyncController, kind: str, **params: Any) -> Fault:
-    return controller.call(lambda: controller.double.script.faults.add(kind, **params))
+    return controller.faults.add(kind, **params).fault
 
 
 def end(controller: SyncController, fault: Fault) -> None:
-    controller.call(lambda: controller.double.script.faults.remove(fault.id))
+    controller.faults.remove(fault.id)
 
 
 def test_a_broker_serves_its_clients_through_latency_and_slices(
@@ -98,7 +98,7 @@ def test_a_broker_serves_its_clients_through_latency_and_slices(
     produce(broker.bootstrap, "slowly", values)
     assert sorted(consume(broker.bootstrap, "slowly")) == sorted(values)
     assert not is_fenced(controller)
-    controller.call(lambda: controller.double.script.faults.reset())
+    controller.faults.reset()
 
 
 def test_broker_without_heartbeat_responses_is_fenced_and_returns(
@@ -115,7 +115,7 @@ def test_broker_without_heartbeat_responses_is_fenced_and_returns(
 def test_broker_with_reset_connections_reconnects(controller: SyncController, broker: KafkaBroker) -> None:
     add(controller, "reset_peer")
     wait_until(lambda: controller.call(lambda: controller.running.listener.connections() == []), 10, "no connection")
-    controller.call(lambda: controller.double.script.faults.reset())
+    controller.faults.reset()
     wait_until(
         lambda: len(controller.call(lambda: controller.running.listener.connections())) >= 2, 30, "new connections"
     )

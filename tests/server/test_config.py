@@ -167,17 +167,17 @@ async def test_single_apis_offer_the_configured_versions() -> None:
 
 async def test_it_may_change_while_the_controller_runs_and_outlives_a_restart() -> None:
     async with Controller() as controller:
-        controller.double.as_version("3.9", {"Fetch": "4-16"})
+        controller.as_version("3.9", {"Fetch": "4-16"})
         assert ranges(await said_by(controller))[1] == (4, 16)
-        controller.double.restart()
+        controller.restart_in_place()
         assert ranges(await said_by(controller))[63] == (0, 1)
-        controller.double.as_version(None)
+        controller.as_version(None)
         assert ranges(await said_by(controller)) == dict(release().api_versions)
 
 
 async def test_simulated_brokers_run_on_each_release() -> None:
     async with Controller(as_version="3.9", brokers=2) as controller:
-        assert [broker.fenced for broker in controller.double.state.brokers()] == [False, False]
+        assert [broker.fenced for broker in controller.state.brokers()] == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ..waiting import until
 
 async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_a_sleep() -> None:
     async with Controller(clock=VirtualClock(), session_timeout_ms=3_000) as controller:
-        double = controller.double
+        double = controller
         records = len(double.state.metadata_log())
         before_ms = double.now_ms
         double.advance(2_000)
@@ -27,18 +27,18 @@ async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_
 async def test_only_a_virtual_clock_can_be_moved_and_only_forward() -> None:
     async with Controller() as controller:
         with pytest.raises(ValueError, match="clock=VirtualClock"):
-            controller.double.advance(1)
+            controller.advance(1)
     async with Controller(clock=VirtualClock()) as controller:
         with pytest.raises(ValueError, match="ms=-1: the clock cannot go back"):
-            controller.double.advance(-1)
+            controller.advance(-1)
         for wrong in (1.5, "1s", True):
             with pytest.raises(TypeError, match=re.escape(f"ms={wrong!r}: it must be an integer")):
-                controller.double.advance(wrong)  # type: ignore[arg-type]
+                controller.advance(wrong)  # type: ignore[arg-type]
 
 
 async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() -> None:
     async with Controller(brokers=1) as controller:
-        double, port, broker = controller.double, controller.port, controller.double.state.broker(1)
+        double, port, broker = controller, controller.port, controller.state.broker(1)
         journal = controller.journal
         client = await connect(controller.host, port)
         double.restart()
@@ -53,21 +53,21 @@ async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() 
 
 async def test_a_restart_recovers_the_log_of_a_data_directory_and_no_reset_throws_it_away(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path, brokers=1) as controller:
-        epoch = controller.double.state.broker(1).epoch
-        controller.double.restart()
-        assert controller.double.state.broker(1).epoch == epoch
-        assert controller.double.state.quorum().epoch == 2
+        epoch = controller.state.broker(1).epoch
+        controller.restart_in_place()
+        assert controller.state.broker(1).epoch == epoch
+        assert controller.state.quorum().epoch == 2
         with pytest.raises(ValueError, match="its log is kept"):
-            controller.double.reset(state=True)
+            controller.reset(state=True)
 
 
 async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        port, fresh = controller.port, [line.type for line in controller.double.state.metadata_log()]
-        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
-        controller.double.reset(state=True)
+        port, fresh = controller.port, [line.type for line in controller.state.metadata_log()]
+        controller.state.append([{"type": "NoOpRecord", "record": {}}])
+        controller.reset(state=True)
         assert controller.port == port
-        assert [line.type for line in controller.double.state.metadata_log()] == fresh
+        assert [line.type for line in controller.state.metadata_log()] == fresh
         client = await connect(controller.host, port)
         assert (await client.send(ApiVersionsRequest(), version=0)).error_code == 0
         await client.close()
@@ -75,30 +75,30 @@ async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() ->
 
 async def test_a_reset_empties_the_script_and_the_journals_and_keeps_the_state() -> None:
     async with Controller() as controller:
-        script = controller.double.script
+        script = controller.script
         await (await connect(controller.host, controller.port)).close()
-        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
-        records = len(controller.double.state.metadata_log())
+        controller.state.append([{"type": "NoOpRecord", "record": {}}])
+        records = len(controller.state.metadata_log())
         assert controller.journal.exchanges()
         script.stubs.add(stub("BrokerHeartbeat").in_scenario("failover", then="over").drop())
         script.faults.add("latency", latency_ms=5)
         script.faults.add("never_caught_up")
-        controller.double.reset()
+        controller.reset()
         assert (script.stubs.stubs, script.stubs.scenarios, script.faults.all) == ([], {}, [])
         assert controller.journal.exchanges() == []
-        assert len(controller.double.state.metadata_log()) >= records
+        assert len(controller.state.metadata_log()) >= records
 
 
 async def test_the_nodes_of_a_quorum_are_restarted_by_the_quorum() -> None:
     async with Quorum(controllers=2) as quorum:
         with pytest.raises(ValueError, match=r"nodes \[3000, 3001\].*one by one, with `Quorum.restart`"):
-            quorum.double.restart()
+            quorum.restart_in_place()
 
 
 async def test_the_state_of_a_quorum_is_that_of_its_leader() -> None:
     async with Quorum(controllers=3) as quorum:
         await quorum.wait_for_leader()
-        state = quorum.double.state
+        state = quorum.state
         leader = state.quorum().leader_id
         assert leader in (3000, 3001, 3002)
         assert [voter.node_id for voter in state.quorum().voters] == [3000, 3001, 3002]
@@ -116,9 +116,9 @@ async def test_a_reset_takes_back_the_release_that_it_passes_for() -> None:
 
     async with Controller(as_version="4.0") as controller:
         before = offered(controller)
-        controller.double.as_version("3.9", {"DescribeCluster": "0-0"})
+        controller.as_version("3.9", {"DescribeCluster": "0-0"})
         assert offered(controller) != before
-        controller.double.reset()
+        controller.reset()
         assert offered(controller) == before
         controller.restart()
         assert offered(controller) == before

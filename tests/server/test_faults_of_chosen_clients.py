@@ -35,14 +35,14 @@ async def is_answered(controller: Controller, local_host: str = "127.0.0.1") -> 
 
 async def test_only_the_first_two_connections_fail() -> None:
     async with Controller() as controller:
-        fault = controller.double.script.faults.add("down", connection=[1, 2])
+        fault = controller.script.faults.add("down", connection=[1, 2])
         assert [await is_answered(controller) for _ in range(4)] == [False, False, True, True]
         assert fault.fired == 2
 
 
 async def test_only_clients_of_one_address_fail() -> None:
     async with Controller() as controller:
-        controller.double.script.faults.add("limit_data", bytes=0, address="127.0.0.2")
+        controller.script.faults.add("limit_data", bytes=0, address="127.0.0.2")
         assert not await is_answered(controller, "127.0.0.2")
         assert await is_answered(controller)
 
@@ -69,7 +69,7 @@ async def test_a_controller_that_was_down_answers_again_on_its_port() -> None:
 async def test_fault_planned_before_the_start_begins_with_it() -> None:
     clock = VirtualClock()
     controller = Controller(clock=clock)
-    faults = controller.double.script.faults
+    faults = controller.script.faults
     faults.add("not_controller")
     faults.run([{"fault": {"kind": "throttle", "params": {"throttleMs": 5}}}, {"at": 50, "fault": {"kind": "down"}}])
     async with controller:
@@ -78,7 +78,7 @@ async def test_fault_planned_before_the_start_begins_with_it() -> None:
             ("not_controller", None),
             ("throttle", None),
         ]
-        assert len(controller.double.script.stubs.stubs) == 2
+        assert len(controller.script.stubs.stubs) == 2
         clock.advance(50)
         assert [fault.kind.name for fault in faults.active][-1] == "down"
 
@@ -86,13 +86,13 @@ async def test_fault_planned_before_the_start_begins_with_it() -> None:
 async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_are_due_at_once() -> None:
     clock = VirtualClock()
     async with Controller(clock=clock) as controller, asyncio.timeout(60):
-        slow = controller.double.script.stubs.add(stub("ApiVersions").once().delay_on(1))
+        slow = controller.script.stubs.add(stub("ApiVersions").once().delay_on(1))
         reader, writer = await asyncio.open_connection(controller.host, controller.port)
         writer.write(QUESTION)
         while not slow.called:
             await asyncio.sleep(0.002)
         clock.advance(0)  # The controller's own periodic work was due; from now on its timer is the late answer's.
-        controller.double.script.faults.add("latency", latency_ms=1, direction="upstream", client_id="test")
+        controller.script.faults.add("latency", latency_ms=1, direction="upstream", client_id="test")
         (peer,) = controller.running.listener.connections()
         writer.write(write_request(ASK, 3, 2, "test"))
         assert isinstance(peer.transport, ToxicLink)

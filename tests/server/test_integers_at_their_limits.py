@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Struct
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

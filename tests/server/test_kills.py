@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.kafka.child_process import KafkaProcessError
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

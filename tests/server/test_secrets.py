@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.testing.process import MockraftController
 from mockraft.wire import client, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import read_response, write_request

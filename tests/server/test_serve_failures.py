@@ -123,12 +123,12 @@ async def test_without_an_active_controller_nothing_is_healthy() -> None:
     async with Controller() as controller:
         raft = controller.running.controller.raft
         raft.automatic = False
-        raft.to_unattached(raft.epoch + 1, controller.double.now_ms)
-        assert controller.double.failure == "no controller is active"
+        raft.to_unattached(raft.epoch + 1, controller.now_ms)
+        assert controller.failure == "no controller is active"
         done = await asyncio.to_thread(invoke, "health", "--bootstrap", controller.bootstrap, "--timeout-ms", 30_000)
         assert (done.exit_code, done.stdout) == (1, f"{controller.bootstrap} cannot commit: no controller is active\n")
         controller.running.script(Raft.elect)
-        assert controller.double.failure is None
+        assert controller.failure is None
 
 
 @pytest.mark.parametrize(

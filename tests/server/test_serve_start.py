@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.kafka.child_process import wait_until
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 

@@ -40,7 +40,7 @@ class World:
 
     @property
     def faults(self) -> Faults:
-        return self.controller.double.script.faults
+        return self.controller.script.faults
 
     @property
     def peers(self) -> list[Any]:
@@ -383,7 +383,7 @@ async def test_toxics_act_below_tls(party: Party) -> None:
     context = party.client_context()
     context.check_hostname = False
     async with Controller(**party.options()) as controller:
-        faults = controller.double.script.faults
+        faults = controller.script.faults
         sliced = faults.add("slicer", average_size=7, direction="both")
         reader, writer = await asyncio.open_connection(controller.host, controller.port, ssl=context)
         writer.write(question())

@@ -12,7 +12,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBrok
 from mockraft.brokers.fleet import shared_log
 from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import End
-from mockraft.testing.controller import TEST_HEARTBEAT_INTERVAL_MS
+from mockraft.testing.double import TEST_HEARTBEAT_INTERVAL_MS
 
 
 def test_a_plain_test_has_a_broker_in_a_thread() -> None:
@@ -134,11 +134,11 @@ async def test_directory_that_failed_before_the_start_is_reported(tmp_path: Path
 
 def test_brokers_retry_quickly_unless_asked_for_kafkas_interval() -> None:
     with Controller.sync(broker_heartbeat_interval_ms=2_000) as slow, Controller.sync() as quick:
-        assert slow.start_broker(1).broker.config.heartbeat_interval_ms == 2_000
-        assert quick.start_broker(1).broker.config.heartbeat_interval_ms == TEST_HEARTBEAT_INTERVAL_MS
-        assert quick.start_broker(2, heartbeat_interval_ms=50).broker.config.heartbeat_interval_ms == 50
+        assert slow.start_broker(1).config.heartbeat_interval_ms == 2_000
+        assert quick.start_broker(1).config.heartbeat_interval_ms == TEST_HEARTBEAT_INTERVAL_MS
+        assert quick.start_broker(2, heartbeat_interval_ms=50).config.heartbeat_interval_ms == 50
     with Controller.sync(clock="virtual", brokers=1) as stopped:
-        assert stopped.brokers[1].broker.config.heartbeat_interval_ms == 2_000
+        assert stopped.brokers[1].config.heartbeat_interval_ms == 2_000
 
 
 async def test_the_log_that_many_brokers_share_is_closed_when_others_started_after_them(
@@ -193,7 +193,7 @@ def test_start_broker_waits_as_asked() -> None:
         refused = controller.stub("BrokerRegistration", broker_id=1).inject_error("DUPLICATE_BROKER_REGISTRATION")
         kept_fenced = controller.stub("BrokerHeartbeat").inject_error("NOT_CONTROLLER")
         unregistered = controller.start_broker(1, wait=None)
-        assert unregistered.call(lambda: unregistered.broker.life.registered) is False
+        assert unregistered.life.registered is False
         assert controller.start_broker(2, wait="registered").state is BrokerState.STARTING
         with pytest.raises(TimeoutError, match=r"broker 3 is .*, not RUNNING, after 50 ms"):
             controller.start_broker(3, timeout_s=0.05)

@@ -1,9 +1,11 @@
 """Several controllers in a test's own process, over real sockets."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
+from mockraft import BrokerState, Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
+from mockraft.brokers.lifecycle import End
 from mockraft.kafka.child_process import free_port
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
@@ -153,9 +155,9 @@ async def test_single_controller_actions_are_refused_with_the_reason() -> None:
     async with Quorum(2) as quorum:
         await quorum.kill(3001)
         with pytest.raises(ValueError, match=r"^this is a quorum \(nodes \[3000, 3001\]\): .* with `Quorum.restart`"):
-            quorum.double.restart()
+            quorum.restart_in_place()
         with pytest.raises(ValueError, match="no state can be loaded into it while it runs"):
-            quorum.double.load("state.checkpoint")
+            quorum.load("state.checkpoint")
         with pytest.raises(ValueError, match="reset it without its state"):
             quorum.reset(state=True)
 
@@ -174,11 +176,42 @@ def test_without_asyncio() -> None:
         assert quorum.call(lambda: quorum.node(leader).controller.epoch) > 0
 
 
+@pytest.mark.mockraft(brokers=3, controllers=3)
+def test_a_quorum_has_brokers_as_a_controller_has(
+    mockraft_quorum: SyncQuorum, mockraft_broker: Callable[..., SyncSimulatedBroker]
+) -> None:
+    assert mockraft_quorum.node_ids == ALL
+    assert {n: each.state for n, each in mockraft_quorum.brokers.items()} == dict.fromkeys(
+        (1, 2, 3), BrokerState.RUNNING
+    )
+    mockraft_quorum.elect(3001)
+    fourth = mockraft_quorum.start_broker(4, rack="r4")
+    assert fourth.bootstrap_servers in mockraft_quorum.bootstrap_servers.split(",")
+    fourth.kill()
+    assert len(mockraft_quorum.bootstrap_servers.split(",")) == 3
+    assert mockraft_broker(5).state is BrokerState.RUNNING
+    assert sorted(mockraft_quorum.brokers) == [1, 2, 3, 4, 5]
+
+
+async def test_brokers_leave_a_quorum_that_has_a_majority_and_are_killed_otherwise() -> None:
+    async with Quorum(3, brokers=2, session_timeout_ms=600_000) as quorum:
+        granted = list(quorum.brokers.values())
+        await quorum.partition(3000)
+        quorum.stub("BrokerHeartbeat").drop()
+    async with Quorum(3, brokers=1, session_timeout_ms=600_000) as quorum:
+        killed = quorum.brokers[1]
+        await quorum.kill(3000)
+        await quorum.kill(3001)
+    assert [each.end for each in (*granted, killed)] == [End.GRANTED, End.GRANTED, End.STOPPED]
+
+
 async def test_one_controller_is_a_quorum_too() -> None:
     async with Quorum(1) as quorum:
         assert quorum.active == 3000
     with pytest.raises(ValueError, match="controllers=0: it must be at least 1"):
         Quorum(0)
+    with pytest.raises(ValueError, match="the nodes of a quorum need the machine's clock"):
+        Quorum(3, clock="virtual")
 
 
 async def test_single_controller_opens_no_quorum_connections() -> None:

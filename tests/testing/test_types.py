@@ -9,19 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from mockraft import Controller, Quorum, SimulatedBroker, SyncController, SyncQuorum, SyncSimulatedBroker
+from mockraft import Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
 from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
-from mockraft.server.state.state import State
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import REQUIRED
-from mockraft.server.stubs.stub import Stub
-from mockraft.testing.fault_kinds import FaultKinds
-from mockraft.testing.in_thread import LiveStub, ThreadedState
+from mockraft.testing.faults import ControllerFaults
 from mockraft.testing.options import BrokerOptions, ConfigOptions
 
+from tools import sync_types
+
 SNIPPET = """
-from mockraft import Controller, Quorum
+import copy
+from mockraft import AwaitedController, BrokerState, Controller, Quorum, Stub
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -50,11 +50,26 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     controller.verify(1, BrokerHeartbeatResponse)  # error
     controller.ask(BrokerHeartbeatRequest()).isfenced  # error
     controller.ask("BrokerHeartbeat")  # error
-with Quorum.sync(3, strict=True) as quorum:
+    copied: Stub = copy.copy(controller.stub("Fetch"))
+    broker.kill().real  # error
+with Quorum.sync(3, strict=True, brokers=1) as quorum:
+    quorum.start_broker(2, rack="a").shut_down()
+    quorum.brokers[1].config.rak  # error
     leader: int = quorum.wait_for_leader()
     name: str = quorum.resign()  # error
     quorum.elect("one")  # error
     url: int = quorum.bootstrap  # error
+
+async def waits(controller: AwaitedController, own: Quorum) -> None:
+    broker = await controller.start_broker(1, rack="a")
+    await broker.wait_until(BrokerState.RUNNING)
+    broker.fail_log_dir("/d1")
+    is_fenced: bool = (await controller.wait_for(BrokerHeartbeatRequest))[0].response.is_fenced
+    answer: BrokerHeartbeatResponse = await controller.ask(BrokerHeartbeatRequest())
+    await broker.wait_until("running")  # error
+    controller.wait_for("Fetch")[0]  # error
+    for each in own.brokers.values():
+        await each.kill()
 """
 
 
@@ -80,7 +95,7 @@ def test_typed_options_are_the_fields_of_the_configs() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
-    _, *parameters, _ = inspect.signature(getattr(FaultKinds, kind)).parameters.values()
+    _, *parameters, _ = inspect.signature(getattr(ControllerFaults, kind)).parameters.values()
     found = {each.name: each.default for each in parameters}
     wanted = {
         each.name: inspect.Parameter.empty if each.default is REQUIRED else each.default
@@ -89,17 +104,8 @@ def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
     assert found == wanted
 
 
-@pytest.mark.parametrize(
-    ("blocking", "asynchronous"),
-    [(SyncController, Controller), (SyncQuorum, Quorum), (ThreadedState, State), (LiveStub, Stub)],
-)
-def test_blocking_classes_have_the_members_of_the_asynchronous_ones(blocking: type, asynchronous: type) -> None:
-    missing = (
-        {name for name in dir(asynchronous) if not name.startswith("_")}
-        - set(dir(blocking))
-        - {"sync", "running", "controllers"}
-    )
-    assert missing == set()
+def test_types_of_the_blocking_classes_are_generated_from_the_asynchronous_ones() -> None:
+    assert sync_types.FILE.read_text() == sync_types.generated()
 
 
 def test_blocking_methods_keep_signature_and_docstring() -> None:
@@ -114,9 +120,11 @@ def test_help_and_repr_show_what_runs() -> None:
         shown = {
             controller: r"<SyncController of <Controller 3000, at 127\.0\.0\.1:\d+, 1 brokers>>",
             controller.brokers[1]: "<SyncSimulatedBroker of <SimulatedBroker 1, RUNNING>>",
-            controller.state: "<ThreadedState of nodes 3000>",
-            controller.faults: "<faults, 1 active>",
-            controller.faults.latency(latency_ms=0, client_id="nobody"): "<SwitchedOn latency-1, fired 0 times>",
+            controller.state: "<StateFacade of <State of nodes 3000>>",
+            controller.faults: "<ControllerFaultsFacade of <faults, 1 active>>",
+            controller.faults.latency(
+                latency_ms=0, client_id="nobody"
+            ): "<SwitchedOnFacade of <SwitchedOn latency-1, fired 0 times>>",
         }
         for each, pattern in shown.items():
             assert re.fullmatch(pattern, repr(each)), repr(each)

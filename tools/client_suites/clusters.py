@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 )
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
-from mockraft.testing.process import MockraftController
+from mockraft.kafka.mockraft_process import MockraftController
 
 _MODULES = "org.apache.kafka.common.security"
 _SASL = "listener.name.sasl."

@@ -12,9 +12,9 @@ from mockraft.cli.conformance.levels import SEED, TOKEN_KEY, run_on_kafka
 from mockraft.codegen.overlay import load
 from mockraft.conformance import Run, run
 from mockraft.conformance.comparison import Parting, outcome_text, partings
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import random_uuid
 from mockraft.releases import Release
-from mockraft.testing.process import MockraftController
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.overlay import Overlay, using

@@ -8,10 +8,10 @@ from confluent_kafka import KafkaException
 from mockraft.codegen.compare import compare
 from mockraft.codegen.generate import generate_release
 from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, random_uuid
 from mockraft.releases import NEWEST, Release, release
 from mockraft.releases.changes import TITLES, as_markdown
-from mockraft.testing.process import MockraftController
 
 from tests.clients import consume, create_topic, produce
 from tools.sync.kafka_release import SyncError, sync

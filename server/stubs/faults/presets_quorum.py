@@ -58,7 +58,7 @@ QUORUM_PRESETS: Final = (
         "restart",
         "The controller stops as if it were killed, and restarts at once on the same port with the same log.",
         (),
-        command(lambda double, params: double.restart()),
+        command(lambda double, params: double.restart_in_place()),
         reaction="Connects again within a second, keeps its broker epoch and does not register again.",
         proof="test_presets.py::test_a_broker_outlives_a_restart_of_the_controller_without_registering_again",
     ),

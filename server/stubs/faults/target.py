@@ -44,5 +44,5 @@ class FaultTarget(Protocol):
     def state(self) -> _State:
         """State of the controller, and commands that change it."""
 
-    def restart(self) -> None:
-        """Restart the controller in place."""
+    def restart_in_place(self) -> None:
+        """Restart the only controller with its log."""

@@ -33,7 +33,7 @@ async def test_a_topics_settings_are_kept_until_the_metadata_changes(brokers: Br
     before = replicas.topic_settings("orders")
     assert replicas.topic_settings("orders") is before
     change = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="77")
-    controller.double.state.append([change])
+    controller.state.append([change])
     await until(lambda: replicas.topic_settings("orders").log.retention_ms == 77)
     assert replicas.topic_settings("payments").log == before.log
 
@@ -64,7 +64,7 @@ async def test_the_endpoint_is_on_the_listener_of_our_name_or_a_plain_one(
     end_points = [
         BrokerEndpoint(name=name, host="h", port=port, security_protocol=protocol) for name, protocol, port in listeners
     ]
-    controller.double.state.append(
+    controller.state.append(
         [RegisterBrokerRecord(broker_id=9, incarnation_id=bytes(15) + b"\x09", end_points=end_points)]
     )
     broker = brokers.running[1]

@@ -41,7 +41,7 @@ def controller() -> Iterator[SyncController]:
 @pytest.fixture(scope="module")
 def url(controller: SyncController) -> Iterator[str]:
     thread = controller._thread
-    server = thread.run(AdminServer.start(controller._controller.double, AdminSettings(token=TOKEN)))
+    server = thread.run(AdminServer.start(controller.inside, AdminSettings(token=TOKEN)))
     yield server.url
     thread.run(server.stop())
 

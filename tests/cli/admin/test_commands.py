@@ -224,7 +224,7 @@ def test_a_controller_is_restarted_loaded_and_forgets_brokers(tmp_path: Path) ->
     from mockraft.server.admin.settings import AdminSettings
 
     with Controller.sync(clock=VirtualClock()) as alone:
-        server = alone._thread.run(AdminServer.start(alone._controller.double, AdminSettings()))
+        server = alone._thread.run(AdminServer.start(alone.inside, AdminSettings()))
         cli, file = Cli(server.url), tmp_path / "cluster.state"
         assert "(virtual clock)" in cli("clock", "advance", "1.5s")
         cli("state", "save", file)

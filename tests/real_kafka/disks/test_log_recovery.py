@@ -16,8 +16,8 @@ from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.jars import KAFKA_VERSION
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
-from mockraft.testing.process import MockraftController
 from mockraft.wire import record_batch
 
 from ...clients import consume, create_topic, produce, topics_of

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from mockraft.conformance.requests import request
 from mockraft.kafka.child_process import ChildProcess, wait_until
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, random_uuid
-from mockraft.testing.process import MockraftController
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest

@@ -16,11 +16,11 @@ import pytest
 from mockraft import Controller
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import wait_until
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
 from mockraft.server.running import RunningController
 from mockraft.testing.options import ConfigOptions
-from mockraft.testing.process import MockraftController
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import ReplicaState

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import free_port, wait_until
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid
-from mockraft.testing.process import MockraftController
 
 from ..parity.conftest import AT_ONCE, SESSION_TIMEOUT_MS
 from .script import described_quorum, led_epoch

@@ -35,7 +35,7 @@ class Bench:
     @contextmanager
     def switched_on(self, kind: str, **params: Any) -> Iterator[int]:
         """The fault, as long as the block runs; it must have met something by then. Gives the mark before it."""
-        since, faults = self.mark(), self.controller.double.script.faults
+        since, faults = self.mark(), self.controller.script.faults
         fault = self.controller.call(lambda: faults.add(kind, **params))
         try:
             yield since
@@ -45,13 +45,11 @@ class Bench:
 
     def mark(self) -> int:
         """The journal's current position."""
-        return int(
-            self.controller.call(lambda: max(journal.mark() for journal in self.controller.double.journals.values()))
-        )
+        return int(self.controller.call(lambda: max(journal.mark() for journal in self.controller.journals.values())))
 
     def asked(self, api: int, broker_id: int, since: int = 0) -> list[Exchange]:
         """A broker's requests to one API, with their answers."""
-        entries = self.controller.call(lambda: list(merged(self.controller.double.journals.values(), since)))
+        entries = self.controller.call(lambda: list(merged(self.controller.journals.values(), since)))
         found = (entry for entry in entries if isinstance(entry, Exchange) and entry.api_key == api)
         return [each for each in found if each.broker_id == broker_id]
 
@@ -77,7 +75,7 @@ class Bench:
 
     def view(self, broker_id: int) -> BrokerView:
         """The broker as the controller sees it."""
-        view: BrokerView = self.controller.call(lambda: self.controller.double.state.broker(broker_id))
+        view: BrokerView = self.controller.call(lambda: self.controller.state.broker(broker_id))
         return view
 
     def brokers_seen_by(self, broker_id: int) -> set[int]:

@@ -51,7 +51,7 @@ def test_not_controller_makes_a_broker_connect_again_and_again(running: Bench) -
 
 
 def test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch(running: Bench) -> None:
-    epoch = running.controller.call(lambda: running.controller.double.state.quorum().epoch)
+    epoch = running.controller.call(lambda: running.controller.state.quorum().epoch)
     with running.switched_on("resign") as since:
         wait_until(
             lambda: any(
@@ -119,7 +119,7 @@ def test_an_unfenced_broker_is_seen_by_clients_again(running: Bench) -> None:
 
 
 def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(running: Bench) -> None:
-    state = running.controller.double.state
+    state = running.controller.state
     create_topic(running.brokers[2].bootstrap, "moved", replicas=2)
     running.controller.call(lambda: state.elect("moved", 0, 1))
     known = {each.id for each in running.view(1).log_dirs}

@@ -23,12 +23,12 @@ def broker(bench: Bench) -> Iterator[KafkaBroker]:
         broker.format("--ignore-formatted")
     yield broker
     broker.kill()
-    bench.controller.call(lambda: bench.controller.double.reset())
+    bench.controller.call(lambda: bench.controller.reset())
     bench.controller.call(lambda: _forget(bench))
 
 
 def _forget(bench: Bench) -> None:
-    state = bench.controller.double.state
+    state = bench.controller.state
     for known in state.brokers():
         state.unregister(known.broker_id)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.kafka.child_process import free_port
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import (
     KafkaBroker,
     KafkaController,
@@ -23,7 +24,6 @@ from mockraft.kafka.processes import (
 )
 from mockraft.server.raft.states import Role
 from mockraft.testing.controller import SyncController
-from mockraft.testing.process import MockraftController
 from mockraft.testing.quorum import SyncQuorum
 from mockraft.wire import client
 

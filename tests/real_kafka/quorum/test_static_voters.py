@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from mockraft.conformance.blocking_connection import BlockingConnection
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaServer, wait_until
-from mockraft.testing.process import MockraftController
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.fleet import FleetRunner, fetch_cluster_id, start_brokers, steps_of
 from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
+from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
-from mockraft.testing.process import MockraftController
 from mockraft.wire.uuids import text_of
 
 from ...budgets import soak

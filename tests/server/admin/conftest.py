@@ -49,7 +49,7 @@ async def controller() -> AsyncIterator[Controller]:
 @pytest.fixture
 async def http(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
     """A client of its admin API."""
-    async with _asking(controller.double) as asked:
+    async with _asking(controller) as asked:
         yield asked
 
 

@@ -26,7 +26,7 @@ async def test_another_sites_script_may_not_write(http: httpx.AsyncClient) -> No
 
 
 async def test_configured_token_is_required(controller: Controller, asking: Asking) -> None:
-    async with asking(controller.double, token="secret", host="0.0.0.0") as http:
+    async with asking(controller, token="secret", host="0.0.0.0") as http:
         refused = await http.get("/v1/requests")
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert (await http.get("/v1/requests", headers={"authorization": "Bearer wrong"})).status_code == 401
@@ -48,7 +48,7 @@ async def test_a_body_that_is_too_long_is_refused(controller: Controller, asking
         while True:
             yield b" " * 100
 
-    async with asking(controller.double, body_bytes_max=1_000) as http:
+    async with asking(controller, body_bytes_max=1_000) as http:
         json_type = {"content-type": "application/json"}
         said = await http.patch("/v1/settings", content=b" " * 1_001, headers=json_type)
         unsaid = await http.patch("/v1/settings", content=endless(), headers=json_type)
@@ -61,7 +61,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(controller: Controlle
         yield b"{"
         await asyncio.Event().wait()
 
-    async with asking(controller.double, request_timeout_s=0.05) as http:
+    async with asking(controller, request_timeout_s=0.05) as http:
         answer = await http.patch("/v1/settings", content=hanging(), headers={"content-type": "application/json"})
     assert answer.status_code == 408
 

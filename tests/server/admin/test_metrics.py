@@ -30,12 +30,10 @@ def values(metrics: Metrics) -> Values:
 @pytest.fixture(scope="module")
 def scraped() -> Iterator[Values]:
     with Controller.sync(brokers=2) as controller:
-        inner = controller._controller
-        metrics = controller.call(lambda: Metrics(inner.double))
-        controller.call(
-            lambda: inner.double.script.stubs.add(stub("Fetch").named("slow fetches", id="slow").pass_through())
-        )
-        controller.call(lambda: inner.double.script.faults.add("latency", id="far", latency_ms=1))
+        inner = controller.inside
+        metrics = controller.call(lambda: Metrics(inner))
+        controller.call(lambda: inner.script.stubs.add(stub("Fetch").named("slow fetches", id="slow").pass_through()))
+        controller.call(lambda: inner.script.faults.add("latency", id="far", latency_ms=1))
         yield controller.call(lambda: values(metrics))
 
 
@@ -69,8 +67,8 @@ def test_listener_journal_stub_and_process_metrics_are_exported(scraped: Values)
 
 def test_two_doubles_count_for_themselves() -> None:
     with Controller.sync() as one, Controller.sync() as other:
-        first = one.call(lambda: Metrics(one._controller.double))
-        second = other.call(lambda: Metrics(other._controller.double))
+        first = one.call(lambda: Metrics(one.inside))
+        second = other.call(lambda: Metrics(other.inside))
         other.call(lambda: other.journal.add_exchange(heartbeat()))
         assert HEARTBEATS not in one.call(lambda: values(first))
         assert other.call(lambda: values(second))[HEARTBEATS] == 1
@@ -78,7 +76,7 @@ def test_two_doubles_count_for_themselves() -> None:
 
 def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None:
     with Controller.sync() as controller:
-        metrics = controller.call(lambda: Metrics(controller._controller.double))
+        metrics = controller.call(lambda: Metrics(controller.inside))
         metrics.double.nodes = dict
         left = {name.partition("{")[0] for name in controller.call(lambda: values(metrics))} - {"mockraft_codec"}
         assert {name.partition("_")[0] for name in left} == {"process"}

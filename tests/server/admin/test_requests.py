@@ -70,8 +70,8 @@ def _has_closed(journal: Journal, number: int) -> bool:
 async def test_age_selects_requests_connections_and_the_start_of_a_stream(
     asking: Callable[..., httpx.AsyncClient],
 ) -> None:
-    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller.double) as http:
-        (journal,) = controller.double.journals.values()
+    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller) as http:
+        (journal,) = controller.journals.values()
         for number, name in enumerate(["old", "new"], 1):
             controller.advance(10_000)
             await (await client.connect(controller.host, controller.port, client_id=name)).close()
@@ -82,7 +82,7 @@ async def test_age_selects_requests_connections_and_the_start_of_a_stream(
         assert [each["connection"] for each in closed.json()["closed"]] == [2]
 
         stopping = asyncio.Event()
-        recent = Selection(controller.double, None, lambda exchange: exchange.client_id == "new", None)
+        recent = Selection(controller, None, lambda exchange: exchange.client_id == "new", None)
         pieces = aiter((await stream_requests(recent, stopping, max_age_ms=9_999)).body_iterator)
         await anext(pieces)
         assert '"clientId":"new"' in str(await anext(pieces))
@@ -117,7 +117,7 @@ async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask)
 
 
 async def test_closed_connections_are_the_newest_wanted_ones(http: httpx.AsyncClient, controller: Controller) -> None:
-    journal = controller.double.journals[controller.node_id]
+    journal = controller.journals[controller.node_id]
     for number in range(1, 4):
         journal.add_closed(ClosedConnection(number, f"10.0.0.{number}:99", 1, 2, "login", refused=True), "login")
 
@@ -137,7 +137,7 @@ async def test_an_entry_of_any_kind_is_given_by_its_id(
     http: httpx.AsyncClient, controller: Controller, ask: Ask
 ) -> None:
     await ask()
-    journal = controller.double.journals[controller.node_id]
+    journal = controller.journals[controller.node_id]
     journal.add_closed(ClosedConnection(7, "10.0.0.7:99", 1, 2, "login", refused=True), "login")
     journal.add_broken_tick(BrokenTick(5, "Traceback"))
     last = journal.mark()
@@ -165,7 +165,7 @@ async def test_the_journal_is_given_as_json_lines_and_as_a_capture_and_forgotten
 
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
     stopping = asyncio.Event()
-    stream = await stream_requests(Selection(controller.double, None, None, None), stopping)
+    stream = await stream_requests(Selection(controller, None, None, None), stopping)
     pieces = aiter(stream.body_iterator)
     assert await anext(pieces) == ": mockraft\n\n"
     await ask()
@@ -179,7 +179,7 @@ async def test_requests_are_streamed_as_they_come(controller: Controller, ask: A
 
 
 async def test_exchanges_of_quorum_nodes_are_distinguished(asking: Callable[..., httpx.AsyncClient]) -> None:
-    async with Quorum(3) as quorum, asking(quorum.double) as http:
+    async with Quorum(3) as quorum, asking(quorum) as http:
         everything = await listed(http, limit=20_000)
         assert [each["id"] for each in everything] == sorted({each["id"] for each in everything})
         assert {each["node"] for each in await listed(http, node=quorum.active)} == {quorum.active}
@@ -199,7 +199,7 @@ async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask
         return False
 
     stopping = asyncio.Event()
-    stream = await stream_requests(Selection(controller.double, None, wanted, None), stopping)
+    stream = await stream_requests(Selection(controller, None, wanted, None), stopping)
     pieces = aiter(stream.body_iterator)
     await anext(pieces)
     reading = asyncio.ensure_future(anext(pieces))
@@ -232,9 +232,9 @@ async def test_other_requests_are_answered_while_a_match_is_counted(
     monkeypatch.setattr(requests, "MATCH_BATCH", 2)
     await ask("one")
     await ask("two")
-    turns = list(requests.matching(controller.double, Match.from_json(CLUSTER), 0).__await__())
+    turns = list(requests.matching(controller, Match.from_json(CLUSTER), 0).__await__())
     assert len(turns) == 2
-    found = await requests.matching(controller.double, Match.from_json(CLUSTER), 0)
+    found = await requests.matching(controller, Match.from_json(CLUSTER), 0)
     assert [each.client_id for each in found] == ["one", "two"]
 
 
@@ -284,7 +284,7 @@ async def test_requests_are_answered_while_one_is_verified(
 
 async def test_a_waiting_verification_ends_when_the_server_stops(controller: Controller) -> None:
     stopping = asyncio.Event()
-    app = create_app(controller.double, stopping=stopping)
+    app = create_app(controller, stopping=stopping)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8080") as http:
         body = {"match": CLUSTER, "withinMs": 600_000}
         waiting = asyncio.create_task(http.post("/v1/requests/verify", json=body))

@@ -11,7 +11,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 
 
 async def test_free_port_is_chosen_and_reported(controller: Controller) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings())
+    server = await AdminServer.start(controller, AdminSettings())
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.get("/v1/health")).json()["clusterId"] == controller.cluster_id
     await server.stop()
@@ -21,11 +21,11 @@ async def test_free_port_is_chosen_and_reported(controller: Controller) -> None:
 
 async def test_a_port_that_is_taken_is_an_error(controller: Controller) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
-        await AdminServer.start(controller.double, AdminSettings(port=taken.getsockname()[1]))
+        await AdminServer.start(controller, AdminSettings(port=taken.getsockname()[1]))
 
 
 async def test_streams_end_when_it_stops(controller: Controller) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings())
+    server = await AdminServer.start(controller, AdminSettings())
     async with httpx.AsyncClient(base_url=server.url) as http, http.stream("GET", "/v1/requests/stream") as stream:
         pieces = stream.aiter_text()
         assert await anext(pieces) == ": mockraft\n\n"
@@ -44,7 +44,7 @@ async def _to_end(pieces: object) -> None:
     ids=["no HTTP", "no host", "no length"],
 )
 async def test_bytes_that_are_no_request_are_answered_400(controller: Controller, sent: bytes) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings())
+    server = await AdminServer.start(controller, AdminSettings())
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(sent)
     assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
@@ -58,7 +58,7 @@ async def test_unread_stream_ends_with_its_server(
     monkeypatch.setattr("mockraft.server.admin.serving.GRACE_S", 0.1)
     monkeypatch.setattr("mockraft.server.admin.requests.compact", lambda tree: "x" * 16_000_000)
     await controller.ask(DescribeClusterRequest(endpoint_type=2))
-    server = await AdminServer.start(controller.double, AdminSettings())
+    server = await AdminServer.start(controller, AdminSettings())
     loop = asyncio.get_running_loop()
     with socket.socket() as deaf:
         deaf.setblocking(False)
@@ -71,7 +71,7 @@ async def test_unread_stream_ends_with_its_server(
 
 @pytest.mark.parametrize("sent", [b"", b"GET /v1/health HTTP/1.1\r\nHost: loc"], ids=["nothing", "half of the headers"])
 async def test_half_a_request_times_out(controller: Controller, sent: bytes) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=0.05))
+    server = await AdminServer.start(controller, AdminSettings(request_timeout_s=0.05))
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(sent)
     assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
@@ -80,7 +80,7 @@ async def test_half_a_request_times_out(controller: Controller, sent: bytes) -> 
 
 
 async def test_the_next_request_of_a_connection_times_out_too(controller: Controller) -> None:
-    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=1))
+    server = await AdminServer.start(controller, AdminSettings(request_timeout_s=1))
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
@@ -97,7 +97,7 @@ async def test_the_next_request_of_a_connection_times_out_too(controller: Contro
 )
 async def test_half_sent_requests_do_not_lock_out_others(controller: Controller, half: bytes) -> None:
     """The oldest of them give way, so that the newest connection is served; whole requests in progress stay."""
-    server = await AdminServer.start(controller.double, AdminSettings(connections_max=20))
+    server = await AdminServer.start(controller, AdminSettings(connections_max=20))
     async with httpx.AsyncClient(base_url=server.url) as http, http.stream("GET", "/v1/requests/stream") as stream:
         assert stream.status_code == 200
         halves = []

@@ -20,7 +20,7 @@ Asking = Callable[..., httpx.AsyncClient]
 @pytest.fixture
 async def peopled(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
     """The admin API of a controller with two brokers and a topic."""
-    async with Controller(brokers=2) as controller, asking(controller.double) as http:
+    async with Controller(brokers=2) as controller, asking(controller) as http:
         await create_topics(controller.bootstrap, topic("orders", 2, 2))
         yield http
 
@@ -80,7 +80,7 @@ async def test_state_round_trips_through_a_file(peopled: httpx.AsyncClient, http
 
 
 async def test_a_virtual_clock_is_moved_and_the_machines_is_not(asking: Asking, http: httpx.AsyncClient) -> None:
-    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller.double) as virtual:
+    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller) as virtual:
         before = (await virtual.get("/v1/clock")).json()
         after = (await virtual.post("/v1/clock/advance", json={"ms": 12_000})).json()
         assert (before["virtual"], after["nowMs"] - before["nowMs"]) == (True, 12_000)
@@ -100,12 +100,12 @@ async def test_everything_is_reset(http: httpx.AsyncClient) -> None:
 
 
 async def test_state_reset_with_a_data_directory_is_a_conflict(asking: Asking, tmp_path: Path) -> None:
-    async with Controller(data_dir=tmp_path) as controller, asking(controller.double) as http:
+    async with Controller(data_dir=tmp_path) as controller, asking(controller) as http:
         assert (await http.post("/v1/reset", json={"state": True})).status_code == 409
 
 
 async def test_a_quorums_node_is_elected(asking: Asking) -> None:
-    async with Quorum(3) as quorum, asking(quorum.double) as http:
+    async with Quorum(3) as quorum, asking(quorum) as http:
         assert (await http.post("/v1/quorum/elect", json={"node": 17})).status_code == 409
         assert (await http.post("/v1/quorum/resign")).status_code == 204
         assert (await http.post("/v1/restart")).status_code == 409
@@ -149,8 +149,8 @@ async def test_api_without_a_recorder_lists_no_recordings_and_names_the_alternat
 
 
 async def test_health_names_a_failed_node_and_is_down_without_a_majority(asking: Asking) -> None:
-    async with Quorum(3) as quorum, asking(quorum.double) as http:
-        first, second, _ = (node.controller for node in quorum.double.nodes().values())
+    async with Quorum(3) as quorum, asking(quorum) as http:
+        first, second, _ = (node.controller for node in quorum.nodes().values())
         first.tick_failure = "ValueError: x"
         answer = await http.get("/v1/health")
         assert (answer.status_code, answer.json()["failedNodes"]) == (200, ["node 3000: ValueError: x"])
@@ -163,9 +163,9 @@ async def test_health_names_a_failed_node_and_is_down_without_a_majority(asking:
 async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_remain(
     asking: Asking, tmp_path: Path
 ) -> None:
-    async with Quorum(2) as quorum, asking(quorum.double) as http:
+    async with Quorum(2) as quorum, asking(quorum) as http:
         await quorum.ask(ApiVersionsRequest(), client_id="before")
-        now_ms = quorum.double.now_ms
+        now_ms = quorum.now_ms
         for node_id in quorum.node_ids:
             await quorum.kill(node_id)
 
@@ -173,7 +173,7 @@ async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_rem
             answer = await http.get(path)
             assert (path, answer.status_code) == (path, 503)
             assert answer.json()["detail"] == "no controller runs: every node of the quorum was killed"
-        for command in (quorum.state.brokers, quorum.double.restart):
+        for command in (quorum.state.brokers, quorum.restart_in_place):
             with pytest.raises(RuntimeError, match="no controller runs"):
                 command()
         assert (await http.post("/v1/reset", json={"state": True})).status_code in (409, 503)
@@ -186,7 +186,7 @@ async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_rem
 
 
 async def test_restarted_node_continues_its_journal(asking: Asking) -> None:
-    async with Quorum(2) as quorum, asking(quorum.double) as http:
+    async with Quorum(2) as quorum, asking(quorum) as http:
         await quorum.ask(ApiVersionsRequest(), client_id="before", node=3001)
         await quorum.kill(3001)
         killed = (await http.get("/v1/requests", params={"node": 3001, "clientId": "before"})).json()

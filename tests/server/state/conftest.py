@@ -32,7 +32,7 @@ def registered(broker_id: int, epoch: int) -> RegisterBrokerRecord:
 
 def cluster(controller: Controller) -> Controller:
     """Brokers 1 to 3, unfenced, and partition 0 of the topic `orders` on all of them, led by broker 1."""
-    state = controller.double.state
+    state = controller.state
     offset = state.quorum().log_end_offset
     state.append([registered(broker_id, offset + broker_id) for broker_id in (1, 2, 3)])
     for broker_id in (1, 2, 3):
@@ -65,7 +65,7 @@ async def controller(clock: VirtualClock) -> AsyncIterator[Controller]:
 @pytest.fixture
 def saved(tmp_path: Path, controller: Controller) -> Callable[[], Path]:
     def save() -> Path:
-        controller.double.state.save(tmp_path / "three-brokers")
+        controller.state.save(tmp_path / "three-brokers")
         return tmp_path / "three-brokers"
 
     return save

@@ -21,17 +21,17 @@ from .conftest import directory
 
 
 def types_since(controller: Controller, offset: int) -> list[str]:
-    return [line.type for line in controller.double.state.metadata_log(offset)]
+    return [line.type for line in controller.state.metadata_log(offset)]
 
 
 def end(controller: Controller) -> int:
-    return controller.double.state.quorum().log_end_offset
+    return controller.state.quorum().log_end_offset
 
 
 async def test_fencing_takes_a_broker_out_of_its_isrs_and_unfencing_renews_the_session(
     controller: Controller, clock: VirtualClock
 ) -> None:
-    state, before = controller.double.state, end(controller)
+    state, before = controller.state, end(controller)
     state.fence(1)
     assert types_since(controller, before) == ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"]
     assert state.broker(1).fenced
@@ -45,14 +45,14 @@ async def test_fencing_takes_a_broker_out_of_its_isrs_and_unfencing_renews_the_s
 
 
 async def test_an_expired_session_fences_as_its_timeout_would(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     state.expire_session(2)
     assert [broker.fenced for broker in state.brokers()] == [False, True, False]
     assert state.broker(2).last_contact_ms is None
 
 
 async def test_an_unregistered_broker_is_forgotten(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     state.unregister(3)
     assert [broker.broker_id for broker in state.brokers()] == [1, 2]
     record = state.metadata_log(-1)[0].record
@@ -61,7 +61,7 @@ async def test_an_unregistered_broker_is_forgotten(controller: Controller) -> No
 
 
 async def test_a_failed_log_dir_moves_its_leaders(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     state.fail_log_dir(1, uuids.text_of(directory(1)))
     assert state.topic("orders").partitions[0].leader == 2
     with pytest.raises(ValueError, match=r"broker 1 has no log directory .* online; it has: "):
@@ -69,7 +69,7 @@ async def test_a_failed_log_dir_moves_its_leaders(controller: Controller) -> Non
 
 
 async def test_a_topic_is_created_by_number_or_by_replicas(controller: Controller) -> None:
-    state, before = controller.double.state, end(controller)
+    state, before = controller.state, end(controller)
     created = state.create_topic("payments", 2, 3, configs={"retention.ms": "5"})
     assert [sorted(partition.replicas) for partition in created.partitions] == [[1, 2, 3], [1, 2, 3]]
     assert types_since(controller, before) == ["TopicRecord", "ConfigRecord", "PartitionRecord", "PartitionRecord"]
@@ -79,14 +79,14 @@ async def test_a_topic_is_created_by_number_or_by_replicas(controller: Controlle
 
 async def test_topic_that_the_controller_refuses_is_not_created(controller: Controller) -> None:
     with pytest.raises(ValueError, match=r"topic 'orders' cannot be created: Topic 'orders' already exists\."):
-        controller.double.state.create_topic("orders")
+        controller.state.create_topic("orders")
     with pytest.raises(ValueError, match="Unable to replicate the partition 4 time"):
-        controller.double.state.create_topic("letters", replication_factor=4)
-    assert [topic.name for topic in controller.double.state.topics()] == ["orders"]
+        controller.state.create_topic("letters", replication_factor=4)
+    assert [topic.name for topic in controller.state.topics()] == ["orders"]
 
 
 async def test_a_leader_is_elected_by_name_and_the_preferred_one_without(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     assert state.elect("orders", 0, 3).leader == 3
     assert state.elect("orders", 0).leader == 1
     assert state.metadata_log(-1)[0].type == "PartitionChangeRecord"
@@ -96,7 +96,7 @@ async def test_a_leader_is_elected_by_name_and_the_preferred_one_without(control
 
 
 async def test_out_of_sync_replica_leads_only_by_unclean_election(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     state.fence(3)
     state.unfence(3)
     assert state.topic("orders").partitions[0].isr == (1, 2)
@@ -106,7 +106,7 @@ async def test_out_of_sync_replica_leads_only_by_unclean_election(controller: Co
 
 
 async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     config = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")
     tree: dict[str, Json] = {
         "type": "CONFIG_RECORD",
@@ -142,7 +142,7 @@ async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(con
 async def test_invalid_record_is_refused_and_not_written(controller: Controller, record: Any, refusal: str) -> None:
     before = end(controller)
     with pytest.raises(ValueError, match=refusal):
-        controller.double.state.append([ConfigRecord(resource_type=2, resource_name="t", name="a", value="b"), record])
+        controller.state.append([ConfigRecord(resource_type=2, resource_name="t", name="a", value="b"), record])
     assert end(controller) == before
 
 
@@ -150,11 +150,11 @@ async def test_partition_of_a_negative_number_is_refused(controller: Controller)
     topic = TopicRecord(name="payments", topic_id=bytes(15) + b"\x07")
     partition = PartitionRecord(partition_id=-1, topic_id=topic.topic_id, replicas=[1], isr=[1], leader=1)
     with pytest.raises(ValueError, match=r"^records\[1\]: <?PartitionRecord.* does not follow from the state"):
-        controller.double.state.append([topic, partition])
+        controller.state.append([topic, partition])
 
 
 async def test_a_snapshot_covers_all_there_is_and_a_second_one_is_the_same(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     taken = state.snapshot()
     assert taken.end_offset == end(controller)
     assert state.snapshot() == taken
@@ -169,7 +169,7 @@ async def test_command_completes_a_parked_fetch(controller: Controller) -> None:
         waiting = asyncio.create_task(client.send(request, version=17))
         while not controller.running.node.parked:
             await asyncio.sleep(0)
-        controller.double.state.fence(1)
+        controller.state.fence(1)
         response = await waiting
     finally:
         await client.close()
@@ -179,18 +179,18 @@ async def test_command_completes_a_parked_fetch(controller: Controller) -> None:
 @pytest.mark.parametrize("command", ["fence", "unfence", "expire_session", "unregister", "broker"])
 async def test_command_on_an_unknown_broker_lists_the_known_ones(controller: Controller, command: str) -> None:
     with pytest.raises(ValueError, match=r"broker 7 is not registered; there are \[1, 2, 3\]"):
-        getattr(controller.double.state, command)(7)
+        getattr(controller.state, command)(7)
 
 
 async def test_a_topic_or_partition_that_is_not_there_is_named(controller: Controller) -> None:
     with pytest.raises(ValueError, match=r"there is no topic 'nobody'; there are: orders"):
-        controller.double.state.elect("nobody", 0)
+        controller.state.elect("nobody", 0)
     with pytest.raises(ValueError, match="topic orders has no partition 4; it has 0 to 0"):
-        controller.double.state.elect("orders", 4)
+        controller.state.elect("orders", 4)
 
 
 async def test_a_controller_that_resigned_leads_again_later(controller: Controller, clock: VirtualClock) -> None:
-    state = controller.double.state
+    state = controller.state
     state.resign()
     with pytest.raises(RuntimeError, match="no controller is active"):
         state.fence(1)

@@ -18,7 +18,7 @@ from .conftest import TOPIC_ID, directory
 
 
 async def test_brokers_show_identity_and_listeners(controller: Controller) -> None:
-    first = controller.double.state.brokers()[0]
+    first = controller.state.brokers()[0]
     assert (first.broker_id, first.rack, first.fenced) == (1, "rack-1", False)
     assert [(each.name, each.port, each.security_protocol) for each in first.listeners] == [
         ("PLAINTEXT", 9093, "PLAINTEXT")
@@ -27,7 +27,7 @@ async def test_brokers_show_identity_and_listeners(controller: Controller) -> No
 
 
 async def test_log_dirs_show_which_are_offline_and_which_are_cordoned(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     cordon = BrokerRegistrationChangeRecord(
         broker_id=1, broker_epoch=state.broker(1).epoch, cordoned_log_dirs=[directory(1, 2)]
     )
@@ -41,14 +41,14 @@ async def test_log_dirs_show_which_are_offline_and_which_are_cordoned(controller
 
 async def test_simulated_broker_is_caught_up_and_its_lag_is_shown() -> None:
     async with Controller(brokers=1) as controller:
-        broker = controller.double.state.broker(1)
+        broker = controller.state.broker(1)
         assert broker.caught_up
         assert broker.lag is not None
         assert broker.last_contact_ms is not None
 
 
 async def test_topics_show_their_partitions(controller: Controller) -> None:
-    (topic,) = controller.double.state.topics()
+    (topic,) = controller.state.topics()
     assert topic.name == "orders"
     assert topic.topic_id == uuids.text_of(TOPIC_ID)
     (partition,) = topic.partitions
@@ -57,7 +57,7 @@ async def test_topics_show_their_partitions(controller: Controller) -> None:
 
 
 async def test_features_and_configs_follow_the_records(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     state.append([ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")])
     assert state.features()["metadata.version"] == 33
     assert state.features()["kraft.version"] == 1
@@ -68,7 +68,7 @@ async def test_features_and_configs_follow_the_records(controller: Controller) -
 
 
 async def test_the_quorum_shows_its_leader_and_the_ends_of_its_log(controller: Controller) -> None:
-    quorum = controller.double.state.quorum()
+    quorum = controller.state.quorum()
     assert quorum.leader_id == controller.node_id
     assert quorum.high_watermark == quorum.log_end_offset > quorum.log_start_offset == 0
     assert [voter.node_id for voter in quorum.voters] == [controller.node_id]
@@ -78,8 +78,8 @@ async def test_the_quorum_shows_its_leader_and_the_ends_of_its_log(controller: C
 async def test_the_metadata_log_has_every_record_with_its_offset_and_control_records_too(
     controller: Controller,
 ) -> None:
-    lines = controller.double.state.metadata_log()
-    assert [line.offset for line in lines] == list(range(controller.double.state.quorum().log_end_offset))
+    lines = controller.state.metadata_log()
+    assert [line.offset for line in lines] == list(range(controller.state.quorum().log_end_offset))
     assert [line.type for line in lines[:3]] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
     assert lines[-1].type == "PartitionRecord"
     record = lines[-1].record
@@ -88,7 +88,7 @@ async def test_the_metadata_log_has_every_record_with_its_offset_and_control_rec
 
 
 async def test_metadata_log_is_sliced_by_offset_from_either_end(controller: Controller) -> None:
-    state = controller.double.state
+    state = controller.state
     end = state.quorum().log_end_offset
     assert [line.offset for line in state.metadata_log(4, 3)] == [4, 5, 6]
     assert [line.offset for line in state.metadata_log(-2)] == [end - 2, end - 1]
@@ -96,20 +96,20 @@ async def test_metadata_log_is_sliced_by_offset_from_either_end(controller: Cont
 
 
 async def test_json_of_the_state_is_in_camel_case_with_uuids_as_text(controller: Controller) -> None:
-    tree: Any = controller.double.state.to_json()
+    tree: Any = controller.state.to_json()
     assert tree["brokers"][0]["brokerId"] == 1
     assert tree["brokers"][0]["logDirs"][0] == {"id": uuids.text_of(directory(1)), "state": "online"}
     assert tree["topics"][0]["partitions"][0]["leaderEpoch"] == 0
     assert tree["quorum"]["leaderId"] == controller.node_id
-    line: Any = controller.double.state.metadata_log(-1)[0].to_json()
+    line: Any = controller.state.metadata_log(-1)[0].to_json()
     assert line["type"] == "PartitionRecord"
     assert line["record"]["topicId"] == uuids.text_of(TOPIC_ID)
 
 
 async def test_a_controller_begins_with_a_saved_state(controller: Controller, saved: Callable[[], Path]) -> None:
-    before = controller.double.state
+    before = controller.state
     async with Controller(state=saved(), clock=VirtualClock()) as other:
-        state = other.double.state
+        state = other.state
         assert state.topics() == before.topics()
         assert [(b.broker_id, b.epoch, b.fenced) for b in state.brokers()] == [
             (b.broker_id, b.epoch, b.fenced) for b in before.brokers()
@@ -122,7 +122,7 @@ async def test_a_controller_begins_with_a_saved_state(controller: Controller, sa
 
 async def test_state_is_loaded_under_another_node_id_with_its_own_voter(saved: Callable[[], Path]) -> None:
     async with Controller(state=saved(), node_id=4000) as other:
-        assert [voter.node_id for voter in other.double.state.quorum().voters] == [4000]
+        assert [voter.node_id for voter in other.state.quorum().voters] == [4000]
         assert list(other.running.controller.image.cluster.controllers) == [4000]
 
 
@@ -130,43 +130,43 @@ async def test_a_running_controller_takes_a_saved_state_on_the_same_port_and_ret
     controller: Controller, saved: Callable[[], Path]
 ) -> None:
     path, port = saved(), controller.port
-    state = controller.double.state
+    state = controller.state
     state.unregister(1)
-    controller.double.load(path)
+    controller.load(path)
     assert [broker.broker_id for broker in state.brokers()] == [1, 2, 3]
     assert controller.port == port
     async with Controller(state=path) as other:
-        other.double.state.unregister(1)
-        other.double.reset(state=True)
-        assert [broker.broker_id for broker in other.double.state.brokers()] == [1, 2, 3]
+        other.state.unregister(1)
+        other.reset(state=True)
+        assert [broker.broker_id for broker in other.state.brokers()] == [1, 2, 3]
         await other.start_broker(9)
-        joined = other.double.state.broker(9)
-        assert joined.epoch > max(broker.epoch for broker in other.double.state.brokers()[:3])
+        joined = other.state.broker(9)
+        assert joined.epoch > max(broker.epoch for broker in other.state.brokers()[:3])
         assert not joined.fenced
 
 
 async def test_all_nodes_of_a_quorum_begin_with_a_state(saved: Callable[[], Path]) -> None:
     async with Quorum(3, state=saved()) as quorum:
         await quorum.wait_for_leader()
-        assert [broker.broker_id for broker in quorum.double.state.brokers()] == [1, 2, 3]
-        assert [voter.node_id for voter in quorum.double.state.quorum().voters] == quorum.node_ids
+        assert [broker.broker_id for broker in quorum.state.brokers()] == [1, 2, 3]
+        assert [voter.node_id for voter in quorum.state.quorum().voters] == quorum.node_ids
 
 
 async def test_a_snapshot_of_a_data_directory_is_a_state_too(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path / "data", brokers=1) as controller:
-        taken = controller.double.state.snapshot()
+        taken = controller.state.snapshot()
     (checkpoint,) = (tmp_path / "data").rglob(taken.file_name)
     async with Controller(state=checkpoint) as other:
-        assert [broker.broker_id for broker in other.double.state.brokers()] == [1]
-        assert other.double.state.quorum().log_start_offset == taken.end_offset
+        assert [broker.broker_id for broker in other.state.brokers()] == [1]
+        assert other.state.quorum().log_start_offset == taken.end_offset
 
 
 async def test_existing_data_directory_takes_precedence(saved: Callable[[], Path], tmp_path: Path) -> None:
     async with Controller(state=saved(), data_dir=tmp_path / "data") as first:
-        first.double.state.unregister(1)
+        first.state.unregister(1)
         port = first.port
     async with Controller(state=saved(), data_dir=tmp_path / "data", port=port) as again:
-        assert [broker.broker_id for broker in again.double.state.brokers()] == [2, 3]
+        assert [broker.broker_id for broker in again.state.brokers()] == [2, 3]
 
 
 @pytest.mark.parametrize("name", [f"{2**63 - 1:020d}-0000000001", f"{10**20 - 1:020d}-0000000001"])

@@ -33,7 +33,7 @@ async def controller() -> AsyncIterator[Controller]:
 
 @pytest.fixture
 def stubs(controller: Controller) -> StubList:
-    return controller.double.script.stubs
+    return controller.script.stubs
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ async def test_a_blackhole_may_come_after_other_answers(stubs: Any, connect: Any
 @pytest.mark.parametrize("end", ["remove", "disable"])
 async def test_release_answers_at_once_though_the_clock_stands_still(end: str) -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        stubs = controller.double.script.stubs
+        stubs = controller.script.stubs
         live = stubs.add(stub("BrokerHeartbeat").blackhole())
         connection = await client.connect(controller.host, controller.port, client_id="lost")
         waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))

@@ -44,7 +44,7 @@ async def _record(path: Path) -> None:
             # Version 6 does not tell the id.
             created = await client.send(CreateTopicsRequest(topics=topics, timeout_ms=1000), version=6)
             assert [each.error_code for each in created.topics] == [0]
-            topic_id = controller.double.state.topic("t").topic_id
+            topic_id = controller.state.topic("t").topic_id
             deleted = [DeleteTopicState(name=None, topic_id=uuids.read_text(topic_id))]
             answer = await client.send(DeleteTopicsRequest(topics=deleted, timeout_ms=1000))
             assert answer.responses[0].error_code == 0

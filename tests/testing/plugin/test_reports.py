@@ -151,12 +151,12 @@ def test_a_defect_of_mockraft_keeps_its_frames(run_pytest: Run) -> None:
     result = run_pytest(
         """
         def test_one(mockraft, monkeypatch):
-            monkeypatch.setattr(type(mockraft.double), "now_ms", property(lambda self: {}["nothing"]))
+            monkeypatch.setattr(type(mockraft.inside), "now_ms", property(lambda self: {}["nothing"]))
             mockraft.now_ms
         """
     )
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*double.py:*", "E*KeyError: 'nothing'"])
+    result.stdout.fnmatch_lines(["*facades.py:*", "E*KeyError: 'nothing'"])
 
 
 @pytest.mark.parametrize("call", ["Color(7)", "mockraft.stub('BrokerHartbeat')"])

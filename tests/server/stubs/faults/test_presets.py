@@ -32,11 +32,11 @@ class Broker:
     def __init__(self, controller: Controller, connection: KafkaConnection) -> None:
         self.controller = controller
         self.connection = connection
-        self.epoch = controller.double.state.broker(1).epoch
+        self.epoch = controller.state.broker(1).epoch
 
     @property
     def end_offset(self) -> int:
-        return self.controller.double.state.quorum().log_end_offset
+        return self.controller.state.quorum().log_end_offset
 
     async def heartbeat(self, **fields: Any) -> Any:
         said = {"broker_id": 1, "broker_epoch": self.epoch, "current_metadata_offset": self.end_offset}
@@ -55,7 +55,7 @@ class Broker:
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     async with Controller(clock=VirtualClock()) as controller:
-        state = controller.double.state
+        state = controller.state
         offset = state.quorum().log_end_offset
         state.append([registered(1, offset)])
         state.unfence(1)
@@ -68,7 +68,7 @@ class Switch:
     """A fault of a name, switched off again at the end of the block."""
 
     def __init__(self, broker: Broker, kind: str, **params: Any) -> None:
-        self.faults = broker.controller.double.script.faults
+        self.faults = broker.controller.script.faults
         self.fault = self.faults.add(kind, **params)
 
     def __enter__(self) -> Any:
@@ -102,14 +102,14 @@ async def test_wrong_cluster_id_preset_answers_fetches_and_registrations(broker:
 
 async def test_a_controller_that_resigned_leads_again_by_the_clock(broker: Broker) -> None:
     with Switch(broker, "resign"):
-        broker.controller.double.advance(2_000)
-    assert broker.controller.double.state.quorum().epoch > 1
+        broker.controller.advance(2_000)
+    assert broker.controller.state.quorum().epoch > 1
 
 
 async def test_a_restart_begins_the_next_epoch(broker: Broker) -> None:
     with Switch(broker, "restart") as fault:
         assert fault.fired == 1
-    assert broker.controller.double.state.quorum().epoch == 2
+    assert broker.controller.state.quorum().epoch == 2
 
 
 async def test_a_node_is_elected() -> None:
@@ -117,8 +117,8 @@ async def test_a_node_is_elected() -> None:
         leader = await quorum.wait_for_leader()
         other = next(node for node in quorum.node_ids if node != leader)
         with pytest.raises(ValueError, match="node 7 is not running"):
-            quorum.double.script.faults.add("elect", node_id=7)
-        quorum.double.script.faults.add("elect", node_id=other)
+            quorum.script.faults.add("elect", node_id=7)
+        quorum.script.faults.add("elect", node_id=other)
         assert quorum.node(other).controller.raft.epoch > 1
 
 
@@ -135,15 +135,15 @@ async def test_a_duplicate_registration_is_refused_as_one(broker: Broker) -> Non
 
 
 async def test_heartbeat_storm_sets_only_the_response(broker: Broker) -> None:
-    broker.controller.double.state.fence(1)
+    broker.controller.state.fence(1)
     with Switch(broker, "heartbeat_storm"):
         said = await broker.heartbeat()
         assert (said.is_caught_up, said.is_fenced) == (False, False)
-    assert not broker.controller.double.state.broker(1).fenced
+    assert not broker.controller.state.broker(1).fenced
 
 
 async def test_never_caught_up_broker_stays_fenced(broker: Broker) -> None:
-    broker.controller.double.state.fence(1)
+    broker.controller.state.fence(1)
     with Switch(broker, "never_caught_up", broker_id=1):
         said = await broker.heartbeat()
         assert (said.is_caught_up, said.is_fenced) == (False, True)
@@ -153,48 +153,48 @@ async def test_never_caught_up_broker_stays_fenced(broker: Broker) -> None:
 async def test_a_stale_epoch_lets_the_session_run_out(broker: Broker) -> None:
     with Switch(broker, "stale_broker_epoch", broker_id=1):
         assert (await broker.heartbeat()).error_code == error_codes.STALE_BROKER_EPOCH
-        broker.controller.double.advance(11_000)
-        assert broker.controller.double.state.broker(1).fenced
+        broker.controller.advance(11_000)
+        assert broker.controller.state.broker(1).fenced
     assert not (await broker.heartbeat()).is_fenced
 
 
 async def test_an_expired_session_is_renewed_by_a_heartbeat(broker: Broker) -> None:
     with Switch(broker, "expire_session", broker_id=1):
-        assert broker.controller.double.state.broker(1).fenced
+        assert broker.controller.state.broker(1).fenced
         assert not (await broker.heartbeat()).is_fenced
 
 
 async def test_fenced_broker_stays_fenced_while_it_wants_to_be(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=1):
-        assert broker.controller.double.state.broker(1).fenced
+        assert broker.controller.state.broker(1).fenced
         assert (await broker.heartbeat(want_fence=False)).is_fenced
     assert not (await broker.heartbeat(want_fence=False)).is_fenced
 
 
 async def test_preset_counts_its_own_hits_and_its_stubs_do_not(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=1) as fence, Switch(broker, "throttle") as throttle:
-        script = broker.controller.double.script
+        script = broker.controller.script
         assert script.stubs.unused() == []
         assert (fence.fired, script.faults.unfired()) == (1, [throttle])
 
 
 async def test_a_broker_that_is_not_registered_yet_is_fenced_when_it_is(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=4):
-        assert [stub.match.broker_id for stub in broker.controller.double.script.stubs.stubs] == [4]
+        assert [stub.match.broker_id for stub in broker.controller.script.stubs.stubs] == [4]
 
 
 async def test_broker_is_unfenced_without_request(broker: Broker) -> None:
-    broker.controller.double.state.fence(1)
+    broker.controller.state.fence(1)
     with Switch(broker, "unfence", broker_id=1):
-        assert not broker.controller.double.state.broker(1).fenced
+        assert not broker.controller.state.broker(1).fenced
 
 
 async def test_lost_heartbeats_keep_no_session(broker: Broker) -> None:
     with Switch(broker, "lost_heartbeats", broker_id=1) as lost:
-        contact = broker.controller.double.state.broker(1).last_contact_ms
+        contact = broker.controller.state.broker(1).last_contact_ms
         with pytest.raises(RequestTimedOutError):
             await broker.connection.send(BrokerHeartbeatRequest(broker_id=1), timeout_ms=50)
-        assert (broker.controller.double.state.broker(1).last_contact_ms, lost.fired) == (contact, 1)
+        assert (broker.controller.state.broker(1).last_contact_ms, lost.fired) == (contact, 1)
 
 
 async def test_broker_is_granted_or_denied_shutdown(broker: Broker) -> None:
@@ -207,11 +207,11 @@ async def test_broker_is_granted_or_denied_shutdown(broker: Broker) -> None:
 
 async def test_a_log_dir_fails_and_is_back(broker: Broker) -> None:
     first, second = (uuids.text_of(each) for each in LOG_DIRS)
-    state = broker.controller.double.state
+    state = broker.controller.state
     with Switch(broker, "fail_log_dir", broker_id=1):
         assert set(state.broker(1).log_dirs) == {LogDirView(first, "offline"), LogDirView(second, "online")}
         with pytest.raises(ValueError, match="is the only one of broker 1"):
-            broker.controller.double.script.faults.add("fail_log_dir", broker_id=1)
+            broker.controller.script.faults.add("fail_log_dir", broker_id=1)
     assert set(state.broker(1).log_dirs) == {LogDirView(first, "online"), LogDirView(second, "online")}
 
 
@@ -235,7 +235,7 @@ async def test_fetches_stall(broker: Broker) -> None:
 
 
 async def test_frozen_log_keeps_its_end_and_continues_afterwards(broker: Broker) -> None:
-    state = broker.controller.double.state
+    state = broker.controller.state
     with Switch(broker, "freeze_metadata_log", broker_id=1):
         frozen_at = broker.end_offset
         log = broker.controller.running.controller.log
@@ -249,12 +249,12 @@ async def test_frozen_log_keeps_its_end_and_continues_afterwards(broker: Broker)
 
 async def test_broker_keeps_records_of_a_frozen_log_and_is_answered_after_the_wait(broker: Broker) -> None:
     with Switch(broker, "freeze_metadata_log", broker_id=1):
-        broker.controller.double.state.append([{"type": "NoOpRecord", "record": {}}] * 2)
+        broker.controller.state.append([{"type": "NoOpRecord", "record": {}}] * 2)
         offset = broker.end_offset - 1
         fetching = asyncio.ensure_future(broker.fetch(offset))
         while not broker.controller.running.node.parked:
             await asyncio.sleep(0)
-        broker.controller.double.advance(500)
+        broker.controller.advance(500)
         answer = await fetching
         assert (answer.high_watermark, answer.records) == (offset, b"")
 
@@ -278,12 +278,12 @@ async def test_a_snapshot_is_not_found(broker: Broker) -> None:
 
 
 async def test_presets_add_up_and_a_reset_takes_all_of_them_away(broker: Broker) -> None:
-    faults = broker.controller.double.script.faults
+    faults = broker.controller.script.faults
     faults.add("throttle", throttle_ms=700)
     faults.add("stale_broker_epoch", broker_id=1)
     assert (await broker.heartbeat()).error_code == error_codes.STALE_BROKER_EPOCH
-    broker.controller.double.reset()
-    assert broker.controller.double.script.stubs.stubs == []
+    broker.controller.reset()
+    assert broker.controller.script.stubs.stubs == []
     assert (await broker.heartbeat()).error_code == 0
 
 
@@ -319,8 +319,8 @@ def test_every_preset_is_tried_here() -> None:
 
 async def test_presets_that_a_quorum_begins_with_are_in_force_once_it_has_a_leader() -> None:
     quorum = Quorum(2)
-    faults = quorum.double.script.faults
+    faults = quorum.script.faults
     added = [faults.add("inconsistent_cluster_id"), faults.add("fence", broker_id=1)]
     async with quorum:
         assert [fault.error for fault in added] == [None, None]
-        assert len(quorum.double.script.stubs.stubs) == 2
+        assert len(quorum.script.stubs.stubs) == 2

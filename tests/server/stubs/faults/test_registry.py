@@ -211,16 +211,16 @@ def test_preset_timeout_is_reported(preset: Preset) -> None:
 
 async def test_failed_activation_of_a_preset_removes_its_stubs() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        controller.double.state.resign()
+        controller.state.resign()
         with pytest.raises(RuntimeError, match="no controller is active"):
-            controller.double.script.faults.add("fence", broker_id=1)
-        assert controller.double.script.stubs.stubs == []
-        assert controller.double.script.faults.all == []
+            controller.script.faults.add("fence", broker_id=1)
+        assert controller.script.stubs.stubs == []
+        assert controller.script.faults.all == []
 
 
 async def test_reset_takes_all_faults_away_though_one_cannot_be_taken_back() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        double = controller.double
+        double = controller
         kind = Kind("stuck", "It cannot be taken back.", (), on=lambda double, params: stuck)
         double.script.faults.add("latency", id="first")
         fault = double.script.faults.get("first")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mockraft.cli.serve.options import to_arguments
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port
 
 
@@ -39,15 +38,15 @@ class MockraftController(ChildProcess):
         self.controllers = controllers
         self.release = release
         own = {
-            "host": self.host,
-            "port": self.port,
-            "cluster_id": cluster_id,
-            "metadata_version": metadata_version,
-            "session_timeout_ms": session_timeout_ms,
-            "data_dir": self.data_dir,
-            "controllers": controllers,
+            "--host": self.host,
+            "--port": self.port,
+            "--cluster-id": cluster_id,
+            "--metadata-version": metadata_version,
+            "--session-timeout-ms": session_timeout_ms,
+            "--data-dir": self.data_dir,
+            "--controllers": controllers,
         }
-        self.options = [*to_arguments(own), *options]
+        self.options = [*_arguments(own), *options]
 
     @property
     def bootstrap(self) -> str:
@@ -59,7 +58,7 @@ class MockraftController(ChildProcess):
         if self.data_dir is not None:
             self.data_dir.mkdir(parents=True, exist_ok=True)
         self.launch(
-            [sys.executable, "-m", "mockraft", "serve", *to_arguments({"release": self.release}), *self.options]
+            [sys.executable, "-m", "mockraft", "serve", *_arguments({"--release": self.release}), *self.options]
         )
 
     def wait_until_running(self, timeout_s: float = 20) -> float:
@@ -72,3 +71,7 @@ class MockraftController(ChildProcess):
         if ready.groups() != (self.bootstrap, self.cluster_id):
             raise KafkaProcessError(f"{self.name} came up as {ready[0]!r}, not as {self.bootstrap} {self.cluster_id}")
         return time.monotonic() - began
+
+
+def _arguments(options: Mapping[str, object]) -> list[str]:
+    return [text for flag, value in options.items() if value is not None for text in (flag, str(value))]

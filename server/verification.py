@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from mockraft.kafka_api.journal import Exchange, VerificationError, merged, verify, when
-from mockraft.server.double import Double
+from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, when
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.wire.message import Message
@@ -32,6 +31,10 @@ A request class selects the requests of its API, and lets type checkers know the
 """
 
 
+Wanted: TypeAlias = Callable[[Exchange], bool] | None
+"""The test for requests that a selection becomes; None is all."""
+
+
 class WaitTimeoutError(VerificationError, TimeoutError):
     """The awaited requests did not come in time; the text lists what came instead."""
 
@@ -44,7 +47,7 @@ def complain(about: Sequence[T], describe: Callable[[T], str]) -> None:
         raise AssertionError("\n\n".join([*map(describe, about[:_SHOWN_MAX]), *more]))
 
 
-def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
+def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Wanted:
     """Return the test for requests, None for all of them. StubError, a ValueError, names the field."""
     if isinstance(match, Stub):
         match = match.match
@@ -60,28 +63,6 @@ def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Callable[[Exch
     return cast(Callable[[Exchange], bool], match)
 
 
-def verified(
-    double: Double,
-    wanted: Callable[[Exchange], bool] | None,
-    since: int,
-    n: int | None = None,
-    at_least: int | None = None,
-    at_most: int | None = None,
-) -> list[Exchange]:
-    """The requests since a mark, when there are as many as wanted; in the event loop's thread. VerificationError."""
-
-    def near(exchanges: Sequence[Exchange]) -> list[str]:
-        stubs = double.script.stubs
-        return [miss.describe() for miss in stubs.near_misses(wanted, exchanges)] if isinstance(wanted, Match) else []
-
-    entries = merged(double.journals.values(), since)
-    try:
-        return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near)
-    except VerificationError as error:
-        error.double = double
-        raise
-
-
 async def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
     """Wait for a condition of any kind; nothing reports it, so it is evaluated every few milliseconds."""
     try:
@@ -92,11 +73,10 @@ async def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
         raise TimeoutError(f"waited {timeout_s:g} s: the condition does not hold") from None
 
 
-async def wait_for(
-    double: Double, match: Requests[Q, A], n: int, timeout_s: float, since: int, fields: Mapping[str, object]
-) -> list[Exchange[Q, A]]:
-    """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
-    wanted = match_of(match, fields)
+async def requests_of(
+    journals: Callable[[], Iterable[Journal]], wanted: Wanted, n: int, since: int, timeout_s: float
+) -> list[Exchange]:
+    """Wait until there are `n` requests since the mark, and return them; TimeoutError."""
     met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
 
     def then(found: list[Exchange], wrong: Exception | None) -> None:
@@ -108,16 +88,9 @@ async def wait_for(
         else:
             met.set_exception(wrong)
 
-    stop = when(double.journals.values(), wanted, n, then, since)
+    stop = when(journals(), wanted, n, then, since)
     try:
         async with asyncio.timeout(timeout_s):
             return await met
-    except TimeoutError:
-        try:
-            return verified(double, wanted, since, at_least=n)
-        except VerificationError as error:
-            late = WaitTimeoutError(f"waited {timeout_s:g} s: {error.findings}", error.journal)
-            late.double = double
-            raise late from None
     finally:
         stop()
