@@ -24,6 +24,8 @@ from typer.testing import CliRunner
 
 from .cli import DEADLINE_S, started
 
+pytestmark = pytest.mark.programs
+
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 
 

@@ -23,6 +23,8 @@ from ..fetches import fetch_request
 from ..waiting import until
 from .conftest import Party
 
+pytestmark = pytest.mark.programs
+
 DEADLINE_S = 60.0
 VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
 

@@ -39,7 +39,7 @@ from mockraft.wire.connection import write_request
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 from ..bombs import CODECS, bomb
-from ..budgets import soak
+from ..budgets import sample, soak
 from .capture_bytes import Packet, pcap, pcapng
 from .formats.segment_rows import written
 from .frame_rows import frames_of, said_in, table_of
@@ -95,7 +95,8 @@ def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, for
     assert not kinds.keys() - {"syn", "truncated", "quarantined", "corrupt"}
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.programs
+@pytest.mark.parametrize("seed", sample(range(1, 7), 2))
 @pytest.mark.parametrize("errors", ["0.00001", "0.0005", "0.02"])
 def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: int, errors: str) -> None:
     editcap = shutil.which("editcap")
@@ -219,6 +220,7 @@ def test_tls_plain_and_sasl_connections_are_recognised(tmp_path: Path, ports: tu
     assert b"secret" not in b"".join(frames["frame"].to_pylist())
 
 
+@pytest.mark.programs
 def test_files_are_read_in_the_order_of_their_times_whatever_the_order_of_their_names(tmp_path: Path) -> None:
     editcap = shutil.which("editcap")
     assert editcap is not None
@@ -273,8 +275,8 @@ print(frames, peak() - before, [(row["kind"], row["detail"]) for row in events])
 """
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-@pytest.mark.parametrize("limit", [UNPACKED_BYTES * 2, UNPACKED_BYTES // 4])
+@pytest.mark.parametrize("compression", sample(["gzip", "zstd"], 1))
+@pytest.mark.parametrize("limit", sample([UNPACKED_BYTES * 2, UNPACKED_BYTES // 4], 1))
 def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compression: str, limit: int) -> None:
     segments = conversation([request(1, bytes(1200))])
     small = written(tmp_path / "small", pcap(packets(segments)))
@@ -296,7 +298,7 @@ def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compress
     assert events.strip() == (stopped if limit < UNPACKED_BYTES else "[]")
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", sample([*CODECS], 2))
 def test_a_captured_batch_that_would_expand_enormously_stays_compressed(tmp_path: Path, codec: str) -> None:
     data = PartitionProduceData(index=0, records=bomb(codec))
     body = ProduceRequest(acks=1, topic_data=[TopicProduceData(topic_id=bytes(16), partition_data=[data])])

@@ -38,7 +38,7 @@ from .packetiser import (
 )
 from .tshark_frames import by_tshark, by_us, run, tool, tshark
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.one_python, pytest.mark.programs]
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 CONTROLLER, BROKERS = CAPTURES / "controller-4.3.1.pcap", CAPTURES / "brokers-4.3.1.pcap"

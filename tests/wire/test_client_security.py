@@ -14,6 +14,8 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 
+pytestmark = pytest.mark.programs
+
 ALICE = SaslLogin("PLAIN", "alice", "alice-secret")
 BOB = {name: SaslLogin(name, "bo,b=", "bob-secret") for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")}
 

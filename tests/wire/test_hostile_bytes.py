@@ -15,7 +15,7 @@ from mockraft.wire.json_form import from_json
 from ..budgets import budget
 from .conftest import generated_class, random_body
 
-MUTANTS = budget(10_000, 100_000)
+MUTANTS = budget(5_000, 100_000)
 MESSAGE_SECONDS_MAX = 1.0
 # What a refused body may cost beyond a fixed amount, for each of its bytes: objects are larger than their bytes.
 MEMORY_FACTOR = 200

@@ -81,6 +81,7 @@ def test_a_host_name_is_refused() -> None:
         PcapngWriter(io.BytesIO()).connect(("localhost", 1), SERVER, 0)
 
 
+@pytest.mark.programs
 def test_tshark_reads_it_without_a_complaint(tmp_path: Path) -> None:
     path = tmp_path / "x.pcapng"
     written(path)

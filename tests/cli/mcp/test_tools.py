@@ -111,6 +111,7 @@ async def test_tools_that_only_read_say_so() -> None:
         assert destructive == tools.keys() - reading - {"add_stub", "add_fault"}
 
 
+@soak
 def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

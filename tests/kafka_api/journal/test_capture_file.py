@@ -17,6 +17,8 @@ from mockraft.wire.connection import parse_request
 
 from .conftest import heartbeat
 
+pytestmark = pytest.mark.programs
+
 SERVERS = {3000: ("127.0.0.1", 9093), 3001: ("::1", 9094)}
 
 

@@ -148,6 +148,7 @@ def test_noise_behind_a_header_never_crashes(
     assert isinstance(rows(path, on_error="skip"), list)
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_bit_errors_by_editcap_cost_packets_not_the_file(tmp_path: Path, seed: int) -> None:
     editcap = shutil.which("editcap")
