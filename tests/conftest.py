@@ -29,7 +29,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 
 from .documentation.blocks import write_blocks
 from .scheduling import scheduler
-from .selection import is_left_out
+from .selection import left_out
 from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
@@ -55,7 +55,7 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave what only `make soak` runs to it, and tests whose tools nobody asked for to those who do."""
-    left = [item for item in items if is_left_out(config, item)]
+    left = left_out(config, items)
     kept = set(items).difference(left)
     items[:] = [item for item in items if item in kept]
     config.hook.pytest_deselected(items=left)

@@ -50,22 +50,22 @@ IN_EVERY_RUN = (
 """Beginnings of ids of heavy tests that `make test` runs."""
 
 
-def is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
-    """Return True if the test is `make soak`'s, or needs a tool for which neither `-m` nor a path asks."""
-    is_asked_for = any(asks_for(path, item.path) for path in named(config))
+def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that are `make soak`'s, and those with tools for which neither `-m` nor a path asks."""
+    named = [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
+    marked = [item for item in items if any(mark.name in (*TOOLS, "soak") for mark in item.iter_markers())]
+    return [item for item in marked if is_left_out(item, named, has_expression=bool(config.option.markexpr))]
+
+
+def is_left_out(item: pytest.Item, named: list[Path], has_expression: bool) -> bool:
+    """Decide for a test that has marks of tools, or of `make soak`."""
+    is_asked_for = any(asks_for(path, item.path) for path in named)
     if not SOAKS:
         if item.get_closest_marker("soak"):
             return True
-        is_heavy = any(map(item.get_closest_marker, HEAVY))
-        if is_heavy and not is_asked_for and not item.nodeid.startswith(IN_EVERY_RUN):
-            return True
-    needs_tools = any(map(item.get_closest_marker, TOOLS))
-    return needs_tools and not config.option.markexpr and not is_asked_for
-
-
-def named(config: pytest.Config) -> list[Path]:
-    """Return the paths of the command line."""
-    return [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
+        if any(map(item.get_closest_marker, HEAVY)) and not is_asked_for:
+            return not item.nodeid.startswith(IN_EVERY_RUN) or not has_expression
+    return not has_expression and not is_asked_for
 
 
 def asks_for(path: Path, test: Path) -> bool:
