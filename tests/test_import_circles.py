@@ -11,6 +11,8 @@ pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 ROOT = Path(mockraft.__file__).parent
 MODULES_MAX = 5
+CIRCLES_MAX = 17
+"""Circles that are left; the number only falls."""
 
 
 @cache
@@ -61,7 +63,9 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def test_no_more_than_five_modules_import_each_other() -> None:
+def test_circles_are_few_and_small() -> None:
     graph = imports()
     assert len(graph) > 600
-    assert [circle for circle in circles(graph) if len(circle) > MODULES_MAX] == []
+    found = [circle for circle in circles(graph) if len(circle) > 1]
+    assert len(found) <= CIRCLES_MAX, found
+    assert [circle for circle in found if len(circle) > MODULES_MAX] == []
