@@ -17,8 +17,8 @@ class LoginAnswer(NamedTuple):
     response: Message
 
 
-class Verdict(NamedTuple):
-    """Verdict on a frame.
+class LoginResult(NamedTuple):
+    """Result of a frame of a login.
 
     `passes`: the API answers it. Else `answer` or the bare bytes of `token` are sent, if any. With a `failure` (the
     real reason, for the journal) the connection is closed after that; `expired`, at once; without `refused` that is
@@ -44,5 +44,5 @@ class Login(Protocol):
     token_authenticated: bool
     session_ends_ms: int | None
 
-    def receive(self, frame: bytes, now_ms: int) -> Verdict:
+    def receive(self, frame: bytes, now_ms: int) -> LoginResult:
         """Judge the connection's next frame."""

@@ -14,7 +14,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.configs import Change
+from mockraft.server.controller.settings.configs import ConfigOperation
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -43,10 +43,10 @@ def handle(
 
 def _requested(
     request: IncrementalAlterConfigsRequest, ctx: RequestContext, controller: Controller
-) -> tuple[Outcomes, dict[Resource, dict[str, Change]], Outcomes]:
+) -> tuple[Outcomes, dict[Resource, dict[str, ConfigOperation]], Outcomes]:
     """Return early errors, the changes by resource and key, and the results of broker loggers."""
     refused: Outcomes = []
-    resources: dict[Resource, dict[str, Change]] = {}
+    resources: dict[Resource, dict[str, ConfigOperation]] = {}
     repeated: set[Resource] = set()
     loggers: Outcomes = []
     for requested in request.resources:
@@ -61,7 +61,9 @@ def _requested(
             repeated.add(resource)
             refused.append((resource, invalid_request("Duplicate resource.")))
         elif resource not in repeated:
-            resources[resource] = {each.name: Change(each.config_operation, each.value) for each in requested.configs}
+            resources[resource] = {
+                each.name: ConfigOperation(each.config_operation, each.value) for each in requested.configs
+            }
     return refused, resources, loggers
 
 

@@ -12,7 +12,7 @@ from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
@@ -124,12 +124,12 @@ def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **
     return leader_id_and_epoch(leader_id=leader_id, leader_epoch=raft.epoch, **more)
 
 
-def endpoints_of(listeners: Sequence[_Listener]) -> tuple[Endpoint, ...]:
+def endpoints_of(listeners: Sequence[_Listener]) -> tuple[VoterEndpoint, ...]:
     """Return a voter's listeners."""
-    return tuple(Endpoint(listener.name, listener.host, listener.port) for listener in listeners)
+    return tuple(VoterEndpoint(listener.name, listener.host, listener.port) for listener in listeners)
 
 
-def listener_of(endpoints: Sequence[Endpoint], raft: Raft) -> Endpoint | None:
+def listener_of(endpoints: Sequence[VoterEndpoint], raft: Raft) -> VoterEndpoint | None:
     """Return the endpoint of the controller listener."""
     return next((found for found in endpoints if found.name == raft.config.controller_listener_name), None)
 

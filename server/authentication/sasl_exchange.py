@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.kafka_api.api_versions import is_valid
-from mockraft.kafka_api.login import LoginAnswer, Verdict
+from mockraft.kafka_api.login import LoginAnswer, LoginResult
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication import HEALTH_CLIENT_ID
 from mockraft.server.authentication.credentials import Credentials
@@ -36,7 +36,7 @@ REAUTHENTICATION_PAUSE_MS: Final = 1_000
 """KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""
 
 
-class State(Enum):
+class SaslState(Enum):
     """SaslServerAuthenticator.SaslState; a failed login has none any more."""
 
     INITIAL_REQUEST = auto()
@@ -50,17 +50,17 @@ class State(Enum):
 
 _FIRST = frozenset({api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE})
 _HANDSHAKE = frozenset({api_keys.SASL_HANDSHAKE})
-TAKEN: Final[Mapping[State, frozenset[int]]] = {
-    State.INITIAL_REQUEST: _FIRST,
-    State.HANDSHAKE_OR_VERSIONS_REQUEST: _FIRST,
-    State.HANDSHAKE_REQUEST: _HANDSHAKE,
-    State.REAUTH_PROCESS_HANDSHAKE: _HANDSHAKE,
-    State.AUTHENTICATE: frozenset({api_keys.SASL_AUTHENTICATE}),
+TAKEN: Final[Mapping[SaslState, frozenset[int]]] = {
+    SaslState.INITIAL_REQUEST: _FIRST,
+    SaslState.HANDSHAKE_OR_VERSIONS_REQUEST: _FIRST,
+    SaslState.HANDSHAKE_REQUEST: _HANDSHAKE,
+    SaslState.REAUTH_PROCESS_HANDSHAKE: _HANDSHAKE,
+    SaslState.AUTHENTICATE: frozenset({api_keys.SASL_AUTHENTICATE}),
 }
 """APIs accepted in each restricted state."""
 
 
-_PASSES: Final = Verdict(passes=True)
+_PASSES: Final = LoginResult(passes=True)
 
 
 class SaslExchange:
@@ -72,7 +72,7 @@ class SaslExchange:
     def __init__(
         self, config: ControllerConfig, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
     ) -> None:
-        self.state = State.INITIAL_REQUEST
+        self.state = SaslState.INITIAL_REQUEST
         self.principal = ""
         self.token_authenticated = False
         self.session_ends_ms: int | None = None
@@ -86,24 +86,24 @@ class SaslExchange:
         self._reauthenticates = False
         self._reauthentication_began_ms: int | None = None
 
-    def receive(self, frame: bytes, now_ms: int) -> Verdict:
+    def receive(self, frame: bytes, now_ms: int) -> LoginResult:
         """Judge the connection's next frame."""
         try:
             return self._judged(frame, now_ms)
         except Exception:
-            return Verdict(failure=f"refused: {traceback.format_exc()}")
+            return LoginResult(failure=f"refused: {traceback.format_exc()}")
 
-    def _judged(self, frame: bytes, now_ms: int) -> Verdict:
-        if self.state is State.COMPLETE:
+    def _judged(self, frame: bytes, now_ms: int) -> LoginResult:
+        if self.state is SaslState.COMPLETE:
             if not self._begins_again(frame, now_ms):
                 return self._in_session(now_ms)
             self._reauthenticates = True
             self._reauthentication_began_ms = now_ms
             self._has_headers = False
-            self.state = State.REAUTH_PROCESS_HANDSHAKE
-        if self.state is State.REAUTH_BAD_MECHANISM:
-            return Verdict(failure=f"refused: re-authentication with another mechanism than {self._name}")
-        if self.state is State.AUTHENTICATE and not self._has_headers:
+            self.state = SaslState.REAUTH_PROCESS_HANDSHAKE
+        if self.state is SaslState.REAUTH_BAD_MECHANISM:
+            return LoginResult(failure=f"refused: re-authentication with another mechanism than {self._name}")
+        if self.state is SaslState.AUTHENTICATE and not self._has_headers:
             return self._bare_token(frame, now_ms)
         try:
             request = parse_request(frame)
@@ -114,7 +114,7 @@ class SaslExchange:
                 return self._versions(api, request)
             body = _body(api, request)
         except WireError as wrong:
-            return Verdict(failure=f"refused: no request with which one logs in ({self.state.name}): {wrong}")
+            return LoginResult(failure=f"refused: no request with which one logs in ({self.state.name}): {wrong}")
         if request.api_key == api_keys.SASL_HANDSHAKE:
             return self._handshake(request, body)
         return self._token(request, body, now_ms)
@@ -128,21 +128,21 @@ class SaslExchange:
             and (began_ms is None or now_ms - began_ms >= REAUTHENTICATION_PAUSE_MS)
         )
 
-    def _in_session(self, now_ms: int) -> Verdict:
+    def _in_session(self, now_ms: int) -> LoginResult:
         if self.session_ends_ms is not None and now_ms > self.session_ends_ms:
-            return Verdict(failure=f"refused: the session of {self.principal} is over", expired=True)
+            return LoginResult(failure=f"refused: the session of {self.principal} is over", expired=True)
         return _PASSES
 
-    def _versions(self, api: AnyApi, request: Request) -> Verdict:
+    def _versions(self, api: AnyApi, request: Request) -> LoginResult:
         """Leave ApiVersions to the API; after a valid one, the handshake must follow."""
-        self.state = State.HANDSHAKE_OR_VERSIONS_REQUEST
+        self.state = SaslState.HANDSHAKE_OR_VERSIONS_REQUEST
         if request.api_version <= api.max_version:
             body = _body(api, request)
             if is_valid(body, request.api_version):
-                self.state = State.HANDSHAKE_REQUEST
+                self.state = SaslState.HANDSHAKE_REQUEST
         return _PASSES
 
-    def _handshake(self, request: Request, body: SaslHandshakeRequest) -> Verdict:
+    def _handshake(self, request: Request, body: SaslHandshakeRequest) -> LoginResult:
         enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._config.sasl_enabled_mechanisms))]
         response = SaslHandshakeResponse(mechanisms=enabled)
         answer = LoginAnswer(request, body, response)
@@ -150,19 +150,19 @@ class SaslExchange:
         if body.mechanism not in enabled:
             response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
             # Kafka's network thread detects this itself the second time, and sends nothing.
-            return Verdict(
+            return LoginResult(
                 answer=None if self._reauthenticates else answer,
                 failure=f"refused: SASL mechanism {body.mechanism!r} is not enabled",
             )
         if self._reauthenticates and body.mechanism != self._name:
-            self.state = State.REAUTH_BAD_MECHANISM
-            return Verdict(answer=answer)
+            self.state = SaslState.REAUTH_BAD_MECHANISM
+            return LoginResult(answer=answer)
         self._name = body.mechanism
         self._mechanism = mechanism(self._name, self._credentials, self._rng)
-        self.state = State.AUTHENTICATE
-        return Verdict(answer=answer)
+        self.state = SaslState.AUTHENTICATE
+        return LoginResult(answer=answer)
 
-    def _token(self, request: Request, body: SaslAuthenticateRequest, now_ms: int) -> Verdict:
+    def _token(self, request: Request, body: SaslAuthenticateRequest, now_ms: int) -> LoginResult:
         client_message = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
         answer = LoginAnswer(request, body, client_message)
         try:
@@ -173,23 +173,23 @@ class SaslExchange:
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._name}"
             )
             client_message.error_message = denied.client_message or nothing
-            return Verdict(answer=answer, failure=f"refused: {denied}")
+            return LoginResult(answer=answer, failure=f"refused: {denied}")
         client_message.error_code = error_codes.NONE
         if not self._is_complete:
-            return Verdict(answer=answer)
+            return LoginResult(answer=answer)
         client_message.session_lifetime_ms = self._begin_session(now_ms)
-        return Verdict(answer=answer, is_complete=True)
+        return LoginResult(answer=answer, is_complete=True)
 
-    def _bare_token(self, frame: bytes, now_ms: int) -> Verdict:
+    def _bare_token(self, frame: bytes, now_ms: int) -> LoginResult:
         """Process a token without header, as sent after a handshake of version 0."""
         try:
             token = self._evaluate(frame)
         except AuthenticationError as denied:
-            return Verdict(failure=f"refused: {denied}")
+            return LoginResult(failure=f"refused: {denied}")
         is_complete = self._is_complete
         if is_complete:
             self._begin_session(now_ms)
-        return Verdict(token=token, is_complete=is_complete)
+        return LoginResult(token=token, is_complete=is_complete)
 
     @property
     def _is_complete(self) -> bool:
@@ -209,7 +209,7 @@ class SaslExchange:
         log_in = self._mechanism
         assert log_in is not None
         self._mechanism = None
-        self.state = State.COMPLETE
+        self.state = SaslState.COMPLETE
         self.principal = f"User:{log_in.user}"
         self.token_authenticated = log_in.is_token
         lifetimes_ms = [self._config.connections_max_reauth_ms] if self._config.connections_max_reauth_ms else []
@@ -222,17 +222,17 @@ class SaslExchange:
         self.session_ends_ms = now_ms + lifetime_ms
         return lifetime_ms
 
-    def _out_of_turn(self, request: Request) -> Verdict:
+    def _out_of_turn(self, request: Request) -> LoginResult:
         name = api_keys.name(request.api_key)
-        if self.state is State.HANDSHAKE_REQUEST and request.client_id == HEALTH_CLIENT_ID:
-            return Verdict(failure=f"a health check: {name} before login", refused=False)
+        if self.state is SaslState.HANDSHAKE_REQUEST and request.client_id == HEALTH_CLIENT_ID:
+            return LoginResult(failure=f"a health check: {name} before login", refused=False)
         failure = f"refused: {name} before login, in the state {self.state.name}"
         api = self._apis.get(request.api_key)
-        if self.state is not State.AUTHENTICATE or api is None:
-            return Verdict(failure=failure)
+        if self.state is not SaslState.AUTHENTICATE or api is None:
+            return LoginResult(failure=failure)
         client_message = f"Unexpected Kafka request of type {_java_name(name)} during SASL authentication."
         body = _body(api, request)
-        return Verdict(
+        return LoginResult(
             answer=LoginAnswer(request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, client_message)),
             failure=failure,
         )

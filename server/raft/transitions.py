@@ -14,8 +14,8 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, Endpoint, control_records
+from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, VoterEndpoint, control_records
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
@@ -57,7 +57,7 @@ class VoterChange:
 
     key: ReplicaKey
     deadline_ms: int
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[VoterEndpoint, ...] = ()
     ack_when_committed: bool = True
     last_offset: int = -1
     result: tuple[int, str | None] | None = None
@@ -249,7 +249,7 @@ class Quorum:
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Persist this epoch's vote."""
-        self.log.save_election(Election(self.epoch, self.leader_id, candidate))
+        self.log.save_election(ElectionState(self.epoch, self.leader_id, candidate))
         self.voted = candidate
         self.deadline_ms = self._election_deadline_ms(now_ms)
         if self.role is Role.PROSPECTIVE:
@@ -371,7 +371,7 @@ class Quorum:
         save: bool = True,
     ) -> None:
         if save:
-            self.log.save_election(Election(epoch, leader_id, voted))
+            self.log.save_election(ElectionState(epoch, leader_id, voted))
         before, self.role, self.epoch = self.role, role, epoch
         self.leader_id, self.leader_address, self.voted = leader_id, leader, voted
         self.deadline_ms = deadline_ms
@@ -409,7 +409,7 @@ class Quorum:
         return epoch != self.epoch or leader_id is None or self.leader_id in (None, leader_id)
 
     def _save(self) -> None:
-        election = Election(self.epoch, self.leader_id, self.voted)
+        election = ElectionState(self.epoch, self.leader_id, self.voted)
         if election != self.log.election:
             self.log.save_election(election)
 

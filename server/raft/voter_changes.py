@@ -10,7 +10,13 @@ from functools import partial
 from mockraft.releases import KRAFT_VERSION, Behaviour, release
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
+from mockraft.server.controller.quorum.voter_set import (
+    VoterEndpoint,
+    VoterNode,
+    VoterSet,
+    control_records,
+    voters_record,
+)
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.transitions import Quorum, VoterChange
@@ -28,7 +34,7 @@ def check_leads(quorum: Quorum, epoch: int) -> int:
 
 
 def begin_adding(
-    quorum: Quorum, key: ReplicaKey, endpoints: tuple[Endpoint, ...], ack_when_committed: bool, now_ms: int
+    quorum: Quorum, key: ReplicaKey, endpoints: tuple[VoterEndpoint, ...], ack_when_committed: bool, now_ms: int
 ) -> VoterChange:
     """Begin to add a voter; its versions are requested next. ApiError if that is not possible now."""
     voters = _voters_to_change(quorum, "adding", now_ms)

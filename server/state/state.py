@@ -18,7 +18,7 @@ from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Topic
 from mockraft.server.controller.log.state_file import write_state
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.server.controller.topics.topics import create_topics
 from mockraft.server.raft.raft import Raft
@@ -224,7 +224,7 @@ class State:
             wanted = state.replicas[0] if leader is None else leader
             if wanted == state.leader:
                 return []
-            election = Election.UNCLEAN if unclean else Election.ONLINE
+            election = ElectionType.UNCLEAN if unclean else ElectionType.ONLINE
             change = begin_change(
                 controller,
                 found,

@@ -9,7 +9,7 @@ from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.configs import Change, static_configs
+from mockraft.server.controller.settings.configs import ConfigOperation, static_configs
 from mockraft.server.server_properties import fields_and_others
 from mockraft.wire import error_codes
 from mockraft.wire.messages import alter_configs_request as alter_configs
@@ -23,7 +23,7 @@ LONGEST = "group.streams.max.heartbeat.interval.ms"
 
 
 def alter(cluster: Cluster, kind: int, name: str, **values: str) -> None:
-    changes = {key.replace("_", "."): Change(SET, value) for key, value in values.items()}
+    changes = {key.replace("_", "."): ConfigOperation(SET, value) for key, value in values.items()}
     configs.alter_resource(
         cluster.controller, kind, name, changes, configs.validating_node(cluster.controller), is_new=True
     )

@@ -8,7 +8,7 @@ import pytest
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.image.topics import PartitionIndex
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import topic_election
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -85,7 +85,7 @@ class FencedBrokersAreOnlyEverTheLastInSync(Invariant):
             assert len(partition.isr) == 1, place
             if world.image.has(Behaviour.ELR) and place not in self.unclean:
                 topic = world.image.topics.by_id[place[0]]
-                assert topic_election(world.controller, topic) is Election.UNCLEAN, place
+                assert topic_election(world.controller, topic) is ElectionType.UNCLEAN, place
                 self.unclean.add(place)
 
 

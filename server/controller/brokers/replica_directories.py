@@ -6,7 +6,7 @@ from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire import error_codes
 from mockraft.wire.messages import assign_replicas_to_dirs_response as response
@@ -67,7 +67,7 @@ def _assignment(
     controller: "ControllerContext", broker_id: int, place: TopicPartition, directory_id: bytes
 ) -> list[RecordAt]:
     topic = controller.image.topics.by_id[place.topic_id]
-    change = begin_change(controller, topic, place.partition_id, election=Election.ONLINE)
+    change = begin_change(controller, topic, place.partition_id, election=ElectionType.ONLINE)
     change.directories[broker_id] = directory_id
     record = change.build()
     return [] if record is None else [record]

@@ -17,7 +17,7 @@ from mockraft.kafka_api.directory_lock import lock_directory
 from mockraft.kafka_api.private_files import DIRECTORY_MODE, replace_file, sync_directory
 from mockraft.kafka_configs import java_properties
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, Election, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, ElectionState, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
@@ -89,7 +89,7 @@ class DataDir:
             os.close(self._lock)
             self._lock = -1
 
-    def read_election(self) -> Election:
+    def read_election(self) -> ElectionState:
         """Read quorum-state, data version 0 or 1; epoch 0 when there is no such file yet."""
         path = self.partition_path / "quorum-state"
         try:
@@ -97,19 +97,19 @@ class DataDir:
             leader_id, voted_id, epoch = (_int32(state, key) for key in ("leaderId", "votedId", "leaderEpoch"))
             voted_directory_id = uuids.read_text(state.get("votedDirectoryId", uuids.text_of(NO_DIRECTORY_ID)))
         except FileNotFoundError:
-            return Election()
+            return ElectionState()
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
         # Kafka counts past the last epoch to a negative one, and continues at the log's.
         if reason := limits.refusal(epoch=max(epoch, 0)):
             raise DataDirError(f"{path}: {reason}")
-        return Election(
+        return ElectionState(
             max(epoch, 0),
             leader_id if leader_id >= 0 else None,
             ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None,
         )
 
-    def write_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+    def write_election(self, election: ElectionState, kraft_version: int, voter_ids: Sequence[int]) -> None:
         """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1. StorageError."""
         state: Tree = {
             "leaderId": -1 if election.leader_id is None else election.leader_id,

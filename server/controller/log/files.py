@@ -14,7 +14,7 @@ from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError
 from mockraft.server.controller.log.segments import LogStorage, StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
-from mockraft.server.controller.quorum.election_state import Election
+from mockraft.server.controller.quorum.election_state import ElectionState
 from mockraft.server.controller.settings import features
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -87,7 +87,7 @@ class LogFiles:
         with self.writing():
             self.storage.truncate(end_offset, cut_bytes)
 
-    def save_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+    def save_election(self, election: ElectionState, kraft_version: int, voter_ids: Sequence[int]) -> None:
         """Write quorum-state; StorageError."""
         with self.writing():
             self.data_dir.write_election(election, kraft_version, voter_ids)

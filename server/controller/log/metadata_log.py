@@ -19,8 +19,8 @@ from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.files import LogFiles
 from mockraft.server.controller.log.record_frames import record_frames
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, EpochEndOffset, Snapshot, SnapshotId, completed
-from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterHistory, VoterNode, VoterSet
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.settings import features
 from mockraft.wire import record_batch
@@ -48,7 +48,7 @@ class MetadataLog:
         self.leader_epoch = self.start_offset = self.high_watermark = self._last_timestamp_ms = 0
         self.commits_alone = False
         self.snapshots: list[Snapshot] = []
-        self.election = Election()
+        self.election = ElectionState()
         self._files, self.frames = files, record_frames(config.overlay)
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
@@ -110,7 +110,7 @@ class MetadataLog:
     def local_voter(self) -> VoterNode:
         """This controller as a voter: replica and endpoints."""
         config = self.config
-        endpoint = Endpoint(config.controller_listener_name, config.voter_host, config.voter_port)
+        endpoint = VoterEndpoint(config.controller_listener_name, config.voter_host, config.voter_port)
         return VoterNode(ReplicaKey(config.node_id, self.directory_id), (endpoint,))
 
     @property
@@ -205,7 +205,7 @@ class MetadataLog:
         self._snapshot_bytes_mark = self._batches.appended_bytes
         self._snapshot_time_ms = now_ms
 
-    def save_election(self, election: Election) -> None:
+    def save_election(self, election: ElectionState) -> None:
         """Persist an election state, on disk if there is one, before anybody is sent it. StorageError on failure."""
         if self._files is not None:
             self._files.save_election(election, self.kraft_version, list(self.voters.nodes))
@@ -424,3 +424,13 @@ class MetadataLog:
             self.start_offset = newest.end_offset
             del self.snapshots[:-1]
         self._snapshot_bytes_mark = self._batches.appended_bytes - self._batches.bytes_since(newest.end_offset)
+
+
+def configured_history(config: ControllerConfig, local: VoterNode) -> VoterHistory:
+    """Return the voters before any record: the configured voters, or this controller alone."""
+    if not config.is_alone:
+        return VoterHistory(config.initial_kraft_version, config.configured_voters)
+    if config.initial_kraft_version == 0:
+        unknown = ReplicaKey(local.key.id, NO_DIRECTORY_ID)
+        return VoterHistory(0, VoterSet([VoterNode(unknown, local.endpoints, 0, 0)]))
+    return VoterHistory(config.initial_kraft_version, VoterSet([local]))

@@ -30,7 +30,7 @@ class ReplicaKey(NamedTuple):
         return f"ReplicaKey(id={self.id}, directoryId={directory})"
 
 
-class Election(NamedTuple):
+class ElectionState(NamedTuple):
     """Persisted state of an epoch: its leader, and this node's vote in it."""
 
     epoch: int = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mockraft.releases import KRAFT_VERSION, Behaviour, present
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
@@ -19,15 +19,12 @@ from mockraft.wire.records.k_raft_version_record import KRaftVersionRecord
 from mockraft.wire.records.voters_record import Endpoint as RecordEndpoint
 from mockraft.wire.records.voters_record import KRaftVersionFeature, Voter, VotersRecord
 
-if TYPE_CHECKING:
-    from mockraft.server.config import ControllerConfig
-
 KRAFT_VERSION_MAX = 1
 BEFORE_THE_LOG = -1
 """Offset of voters that are not from the log."""
 
 
-class Endpoint(NamedTuple):
+class VoterEndpoint(NamedTuple):
     """Address of a node, with the name of the listener."""
 
     name: str
@@ -40,7 +37,7 @@ class VoterNode:
     """One voter: replica, endpoints, and supported kraft.version levels."""
 
     key: ReplicaKey
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[VoterEndpoint, ...]
     kraft_version_min: int = 0
     kraft_version_max: int = KRAFT_VERSION_MAX
 
@@ -48,7 +45,7 @@ class VoterNode:
         """Return True if `key` is this voter; only the id counts if this voter's directory is unknown."""
         return self.key.id == key.id and self.key.directory_id in (NO_DIRECTORY_ID, key.directory_id)
 
-    def endpoint(self, listener_name: str) -> Endpoint | None:
+    def endpoint(self, listener_name: str) -> VoterEndpoint | None:
         """Return its address on that listener."""
         return next((found for found in self.endpoints if found.name == listener_name), None)
 
@@ -79,7 +76,7 @@ class VoterSet:
         """Return True if the replica, directory id included, is a voter and there is no other."""
         return len(self.nodes) == 1 and self.is_voter(key)
 
-    def endpoint(self, voter_id: int, listener_name: str) -> Endpoint | None:
+    def endpoint(self, voter_id: int, listener_name: str) -> VoterEndpoint | None:
         """Return the address of a voter."""
         node = self.nodes.get(voter_id)
         return node.endpoint(listener_name) if node else None
@@ -132,7 +129,7 @@ class VoterSet:
         return cls(
             VoterNode(
                 ReplicaKey(voter.voter_id, voter.voter_directory_id),
-                tuple(Endpoint(found.name, found.host, found.port) for found in voter.endpoints),
+                tuple(VoterEndpoint(found.name, found.host, found.port) for found in voter.endpoints),
                 voter.k_raft_version_feature.min_supported_version,
                 voter.k_raft_version_feature.max_supported_version,
             )
@@ -154,7 +151,7 @@ def read_voters(text: str, listener_name: str) -> VoterSet:
         directory_id = uuids.read_text(directory) if directory else NO_DIRECTORY_ID
         key = ReplicaKey(int(voter_id), directory_id)
         versions = (0, KRAFT_VERSION_MAX) if directory else (0, 0)
-        nodes.append(VoterNode(key, (Endpoint(listener_name, host, port),), *versions))
+        nodes.append(VoterNode(key, (VoterEndpoint(listener_name, host, port),), *versions))
     if len({node.key.id for node in nodes}) < len(nodes):
         raise ValueError(f"{text!r} names a voter twice")
     return VoterSet(nodes)
@@ -252,16 +249,6 @@ class VoterHistory:
         """Return the control records of a snapshot below `end_offset`."""
         versions, voters = _count_below(self._versions, end_offset), _count_below(self._voters, end_offset)
         return control_records(self._versions[versions - 1][1], self._voters[voters - 1][1])
-
-
-def configured_history(config: ControllerConfig, local: VoterNode) -> VoterHistory:
-    """Return the voters before any record: the configured voters, or this controller alone."""
-    if not config.is_alone:
-        return VoterHistory(config.initial_kraft_version, config.configured_voters)
-    if config.initial_kraft_version == 0:
-        unknown = ReplicaKey(local.key.id, NO_DIRECTORY_ID)
-        return VoterHistory(0, VoterSet([VoterNode(unknown, local.endpoints, 0, 0)]))
-    return VoterHistory(config.initial_kraft_version, VoterSet([local]))
 
 
 def _count_below(entries: Sequence[tuple[int, object]], offset: int) -> int:

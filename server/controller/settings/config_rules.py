@@ -59,7 +59,7 @@ _BOUNDED_IF_SET: Final = frozenset(f"{kind}.assignment.interval.ms" for kind in 
 
 
 @dataclass(frozen=True)
-class Node:
+class ConfigNode:
     """The controller that validates: its release and its static configs.
 
     Dynamic configs do not count: Kafka's validator has a KafkaConfig of its own (SharedServer.brokerConfig), which they
@@ -80,11 +80,13 @@ class Node:
         return parse_all(TOPIC, found, self.of)
 
 
-ANY_NODE: Final = Node()
+ANY_NODE: Final = ConfigNode()
 """A controller of the default release without configs."""
 
 
-def validate(resource_type: int, name: str, configs: Mapping[str, str], before: Mapping[str, str], node: Node) -> None:
+def validate(
+    resource_type: int, name: str, configs: Mapping[str, str], before: Mapping[str, str], node: ConfigNode
+) -> None:
     """Raise ApiError, with Kafka's code and message, for a resource that may not change from `before` to `configs`."""
     if resource_type == TOPIC:
         validate_topic(name, configs, before, node)
@@ -97,7 +99,7 @@ def validate(resource_type: int, name: str, configs: Mapping[str, str], before: 
 
 
 def validate_topic(
-    name: str, configs: Mapping[str, str], before: Mapping[str, str] | None = None, node: Node = ANY_NODE
+    name: str, configs: Mapping[str, str], before: Mapping[str, str] | None = None, node: ConfigNode = ANY_NODE
 ) -> None:
     """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies.
 
@@ -166,7 +168,7 @@ def _parse_client_metrics(configs: Mapping[str, str]) -> None:
         raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
-def validate_group(name: str, configs: Mapping[str, str], node: Node) -> None:
+def validate_group(name: str, configs: Mapping[str, str], node: ConfigNode) -> None:
     """Validate as GroupConfig.validate: names, values, the node's bounds, and sessions longer than heartbeats.
 
     Values that the group does not have are the controller's (GroupCoordinatorConfig.extractGroupConfigMap).
@@ -197,7 +199,7 @@ def _unknown(keys: Container[str], configs: Mapping[str, str]) -> list[str]:
     return [name for name, _ in in_hash_map_order(configs) if name not in keys]
 
 
-def _check_bounds(key: str, value: int, node: Node) -> None:
+def _check_bounds(key: str, value: int, node: ConfigNode) -> None:
     kind, _, rest = key.partition(".")
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
     least, most = _broker_value(low, node), _broker_value(high, node)
@@ -212,12 +214,12 @@ def _check_bounds(key: str, value: int, node: Node) -> None:
     raise invalid_config(f"{key} must be {wanted}")
 
 
-def _broker_value(name: str, node: Node) -> str | None:
+def _broker_value(name: str, node: ConfigNode) -> str | None:
     key = config_keys.keys(BROKER, node.of).get(name)
     return node.static.get(name, None if key is None else key.default)
 
 
-def _check_assignor(name: str | None, node: Node) -> None:
+def _check_assignor(name: str | None, node: ConfigNode) -> None:
     if name is None:
         return
     registered = split_trimmed(_broker_value("group.streams.assignors", node) or "")

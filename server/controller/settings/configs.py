@@ -41,7 +41,7 @@ CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 _VALUE_LENGTH_MAX: Final = 32_767
 
 
-class Change(NamedTuple):
+class ConfigOperation(NamedTuple):
     """One operation on one key, as requested: `operation` may be an unknown number."""
 
     operation: int
@@ -99,8 +99,8 @@ def alter_resource(
     controller: "ControllerContext",
     resource_type: int,
     name: str,
-    changes: Mapping[str, Change],
-    node: config_rules.Node,
+    changes: Mapping[str, ConfigOperation],
+    node: config_rules.ConfigNode,
     *,
     is_new: bool = False,
     forwarded: bool = False,
@@ -123,7 +123,7 @@ def replace_resource(
     resource_type: int,
     name: str,
     values: Mapping[str, str | None],
-    node: config_rules.Node,
+    node: config_rules.ConfigNode,
     *,
     forwarded: bool = False,
 ) -> list[RecordAt]:
@@ -140,7 +140,7 @@ def _checked_records(
     name: str,
     wanted: Iterable[tuple[str, str | None]],
     named: Container[str],
-    node: config_rules.Node,
+    node: config_rules.ConfigNode,
     *,
     is_new: bool,
     forwarded: bool,
@@ -211,9 +211,9 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
     return found
 
 
-def validating_node(controller: "ControllerContext") -> config_rules.Node:
+def validating_node(controller: "ControllerContext") -> config_rules.ConfigNode:
     """Return the controller's own configs, for all resources of a request."""
-    return config_rules.Node(controller.release, controller.static_configs)
+    return config_rules.ConfigNode(controller.release, controller.static_configs)
 
 
 def _layers(controller: "ControllerContext") -> _Layers:
@@ -239,7 +239,7 @@ def _effective(key: ConfigKey, own: Mapping[str, str], layers: _Layers) -> Effec
 
 
 def _changed(
-    controller: "ControllerContext", resource_type: int, key: str, change: Change, current: str | None
+    controller: "ControllerContext", resource_type: int, key: str, change: ConfigOperation, current: str | None
 ) -> str | None:
     if change.operation == Operation.SET:
         return change.value

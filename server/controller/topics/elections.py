@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mockraft.server.controller.image.topics import NO_LEADER
 
 
-class Election(Enum):
+class ElectionType(Enum):
     """Kind of an election."""
 
     PREFERRED = "preferred"
@@ -57,10 +57,10 @@ class Candidates:
         return leader if leader in self.replicas and self.is_acceptable(leader) else None
 
 
-def elect(election: Election, candidates: Candidates) -> Elected:
+def elect(election: ElectionType, candidates: Candidates) -> Elected:
     """Elect a leader by this kind of election."""
     preference = list(candidates.replicas)
-    if election is Election.PREFERRED:
+    if election is ElectionType.PREFERRED:
         preference.insert(1, candidates.leader)
     else:
         preference.insert(0, candidates.leader)
@@ -69,7 +69,7 @@ def elect(election: Election, candidates: Candidates) -> Elected:
             return Elected(broker_id, False)
     if candidates.last_known_leader is not None:
         return Elected(candidates.last_known_leader, True)
-    if election is Election.UNCLEAN:
+    if election is ElectionType.UNCLEAN:
         for broker_id in candidates.replicas:
             if candidates.is_acceptable(broker_id):
                 return Elected(broker_id, True)

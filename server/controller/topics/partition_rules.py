@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.server.controller.topics.placement import default_dir
 
@@ -22,7 +22,7 @@ def begin_change(
     partition_id: int,
     *,
     may_lead: Callable[[int], bool] | None = None,
-    election: Election | None = None,
+    election: ElectionType | None = None,
     isr_min: int | None = None,
 ) -> PartitionChange:
     """Return a change of one partition, with its constraints.
@@ -66,12 +66,12 @@ def _least(value: str | None, topic: Topic) -> int:
     return min(int(value), len(topic.partitions[0].replicas))
 
 
-def topic_election(controller: "ControllerContext", topic: Topic) -> Election:
+def topic_election(controller: "ControllerContext", topic: Topic) -> ElectionType:
     """Return the kind of election of the topic's partitions: unclean if its config allows it."""
     if not controller.has(Behaviour.UNCLEAN_ELECTIONS_BY_CONFIG):
-        return Election.ONLINE
+        return ElectionType.ONLINE
     value = configs.topic_config(controller, topic.name, configs.UNCLEAN_LEADER_ELECTION_ENABLE)
-    return Election.UNCLEAN if value is not None and value.lower() == "true" else Election.ONLINE
+    return ElectionType.UNCLEAN if value is not None and value.lower() == "true" else ElectionType.ONLINE
 
 
 def _is_online(controller: "ControllerContext", partition: Partition, broker_id: int) -> bool:

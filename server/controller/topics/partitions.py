@@ -12,7 +12,7 @@ from mockraft.server.controller.image.topics import (
     RECOVERING,
     Partition,
 )
-from mockraft.server.controller.topics.elections import Candidates, Election, elect
+from mockraft.server.controller.topics.elections import Candidates, ElectionType, elect
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
@@ -35,7 +35,7 @@ class PartitionRules:
     min_isr: int
     is_acceptable_leader: Callable[[int], bool]
     default_dir: Callable[[int], bytes]
-    election: Election = Election.ONLINE
+    election: ElectionType = ElectionType.ONLINE
     writes_all_directories: bool = False
     epoch_grows: bool = False
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.result import ControllerResult
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -20,7 +20,7 @@ ELECTIONS_PER_RUN_MAX: Final = 1000
 
 def balance_leaders(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
     """Hold a preferred election for each partition that is not led by its first replica."""
-    return _elect(controller, controller.image.topics.index.imbalanced(), Election.PREFERRED, "leaders balanced")
+    return _elect(controller, controller.image.topics.index.imbalanced(), ElectionType.PREFERRED, "leaders balanced")
 
 
 def elect_unclean_leaders(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
@@ -29,13 +29,13 @@ def elect_unclean_leaders(controller: "ControllerContext", now_ms: int) -> Contr
     places = [
         place
         for place in topics.index.leaderless()
-        if topic_election(controller, topics.by_id[place.topic_id]) is Election.UNCLEAN
+        if topic_election(controller, topics.by_id[place.topic_id]) is ElectionType.UNCLEAN
     ]
-    return _elect(controller, places, Election.UNCLEAN, "leaders elected uncleanly")
+    return _elect(controller, places, ElectionType.UNCLEAN, "leaders elected uncleanly")
 
 
 def _elect(
-    controller: "ControllerContext", places: Iterable[TopicPartition], election: Election, reason: str
+    controller: "ControllerContext", places: Iterable[TopicPartition], election: ElectionType, reason: str
 ) -> ControllerResult[bool]:
     """Write up to a thousand changes; return True if there may be more."""
     records: list[RecordAt] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.server.controller.topics.topics import check_manual_assignment, first_cordoned, invalid_assignment
 from mockraft.wire import error_codes
@@ -79,7 +79,7 @@ def _cancel(controller: "ControllerContext", topic: Topic, partition_id: int, pa
     if not isr:
         if not replicas:
             raise invalid_assignment("Invalid replica assignment: addingReplicas contains all replicas.")
-        if election is not Election.UNCLEAN:
+        if election is not ElectionType.UNCLEAN:
             raise invalid_assignment(
                 f"Unable to revert partition assignment for {topic.name}:{partition_id} because it would require an "
                 "unclean leader election."
@@ -111,7 +111,7 @@ def _change(
         if cordoned is not None:
             message = f"Broker {cordoned} has no log directory that is not cordoned."
             raise ApiError(error_codes.INELIGIBLE_REPLICA, message)
-    change = begin_change(controller, topic, partition_id, election=Election.ONLINE)
+    change = begin_change(controller, topic, partition_id, election=ElectionType.ONLINE)
     change.replicas = [*target, *removing]
     change.removing = removing or partition.removing_replicas
     change.adding = adding or partition.adding_replicas

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image.topics import NO_LEADER
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -13,7 +13,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
 
-_BY_TYPE: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+_BY_TYPE: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 """Election types on the wire."""
 
 
@@ -51,7 +51,7 @@ def elect_leaders(
     return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)
 
 
-def _elect(controller: "ControllerContext", election: Election, name: str, partition_id: int) -> RecordAt:
+def _elect(controller: "ControllerContext", election: ElectionType, name: str, partition_id: int) -> RecordAt:
     topic = controller.image.topics.by_name.get(name)
     if topic is None:
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -59,7 +59,7 @@ def _elect(controller: "ControllerContext", election: Election, name: str, parti
     if partition is None:
         message = f"No such partition as {name}-{partition_id}"
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)
-    is_preferred = election is Election.PREFERRED
+    is_preferred = election is ElectionType.PREFERRED
     if partition.has_preferred_leader if is_preferred else partition.leader != NO_LEADER:
         raise _refusal(error_codes.ELECTION_NOT_NEEDED)
     record = begin_change(controller, topic, partition_id, election=election).build()

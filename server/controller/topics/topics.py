@@ -17,8 +17,8 @@ from mockraft.server.controller.result import (
     invalid_request,
 )
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import Node
-from mockraft.server.controller.settings.configs import Change, EffectiveConfig
+from mockraft.server.controller.settings.config_rules import ConfigNode
+from mockraft.server.controller.settings.configs import ConfigOperation, EffectiveConfig
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.settings.policies import NewTopic, ask
 from mockraft.server.controller.topics.placement import default_dir, invalid_factor, place
@@ -144,7 +144,7 @@ def _invalid_names(controller: ControllerContext, topics: Sequence[CreatableTopi
 
 
 def _create_topic(
-    controller: ControllerContext, topic: CreatableTopic, node: Node, forwarded: bool, quota: MutationQuota
+    controller: ControllerContext, topic: CreatableTopic, node: ConfigNode, forwarded: bool, quota: MutationQuota
 ) -> tuple[CreatedTopic, list[RecordAt]]:
     null_configs = [config.name for config in topic.configs if config.value is None]
     if null_configs:
@@ -153,7 +153,7 @@ def _create_topic(
     own = {config.name: config.value or "" for config in topic.configs}
     records: list[RecordAt] = []
     if own:
-        changes = {name: Change(Operation.SET, value) for name, value in own.items()}
+        changes = {name: ConfigOperation(Operation.SET, value) for name, value in own.items()}
         records = configs.alter_resource(controller, TOPIC, topic.name, changes, node, is_new=True, forwarded=forwarded)
         records += configs.clear_elr_records(controller, records)
     partitions = _assigned(controller, topic) if topic.assignments else _placed(controller, topic)

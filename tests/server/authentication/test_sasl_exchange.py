@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mockraft.server.authentication.sasl_exchange import TAKEN, State
+from mockraft.server.authentication.sasl_exchange import TAKEN, SaslState
 from mockraft.wire import api_keys, error_codes, sasl
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
@@ -168,17 +168,17 @@ REQUESTS = {
     api_keys.BROKER_HEARTBEAT: (BrokerHeartbeatRequest(), 1),
     api_keys.CREATE_TOPICS: (CreateTopicsRequest(), 7),
 }
-WAY_TO: dict[State, list[tuple[Message, int]]] = {
-    State.INITIAL_REQUEST: [],
-    State.HANDSHAKE_OR_VERSIONS_REQUEST: [(ApiVersionsRequest(), 3)],
-    State.HANDSHAKE_REQUEST: [REQUESTS[api_keys.API_VERSIONS]],
-    State.AUTHENTICATE: [REQUESTS[api_keys.SASL_HANDSHAKE]],
+WAY_TO: dict[SaslState, list[tuple[Message, int]]] = {
+    SaslState.INITIAL_REQUEST: [],
+    SaslState.HANDSHAKE_OR_VERSIONS_REQUEST: [(ApiVersionsRequest(), 3)],
+    SaslState.HANDSHAKE_REQUEST: [REQUESTS[api_keys.API_VERSIONS]],
+    SaslState.AUTHENTICATE: [REQUESTS[api_keys.SASL_HANDSHAKE]],
 }
 
 
 @pytest.mark.parametrize("state", WAY_TO, ids=lambda state: state.name)
 @pytest.mark.parametrize("api_key", REQUESTS, ids=api_keys.name)
-def test_each_state_accepts_only_kafkas_requests(peer: Any, state: State, api_key: int) -> None:
+def test_each_state_accepts_only_kafkas_requests(peer: Any, state: SaslState, api_key: int) -> None:
     for request, version in WAY_TO[state]:
         peer.ask(request, version)
     request, version = REQUESTS[api_key]
@@ -189,7 +189,7 @@ def test_each_state_accepts_only_kafkas_requests(peer: Any, state: State, api_ke
         return
     peer.wait(DELAY_MS)
     assert peer.closed is not None
-    if state is not State.AUTHENTICATE:
+    if state is not SaslState.AUTHENTICATE:
         assert peer.data == b""
     elif api_key == api_keys.SASL_HANDSHAKE:
         assert peer.response(request, version).error_code == error_codes.ILLEGAL_SASL_STATE

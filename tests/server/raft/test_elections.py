@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, Election, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ElectionState, ReplicaKey
 from mockraft.server.raft.states import Role, Votes, Voting, can_step, grants
 from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.wire import error_codes, record_batch
@@ -57,7 +57,7 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     assert (asked.topics[0].partitions[0].replica_epoch, node.raft.epoch) == (0, 0)
     votes = node.vote(pre_votes[0], True)
     assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, 1)
-    assert node.log.election == Election(1, None, node.raft.key), "remembered before anybody is asked"
+    assert node.log.election == ElectionState(1, None, node.raft.key), "remembered before anybody is asked"
     assert [(o.message.topics[0].partitions[0].pre_vote, o.version_min) for o in votes] == [(False, 0), (False, 0)]
     assert votes[0].message.topics[0].partitions[0].voter_directory_id == TWO.directory_id
     begins = node.vote(votes[1], True)
@@ -215,14 +215,14 @@ def test_a_vote_is_remembered_over_a_restart(new_node: Any) -> None:
 @pytest.mark.parametrize(
     ("election", "role"),
     [
-        (Election(5, 1, None), Role.RESIGNED),
-        (Election(5, None, ReplicaKey(1, bytes([1]) * 16)), Role.CANDIDATE),
-        (Election(5, 2, TWO), Role.FOLLOWER),
-        (Election(5, 9, TWO), Role.UNATTACHED),
-        (Election(5, None, TWO), Role.UNATTACHED),
+        (ElectionState(5, 1, None), Role.RESIGNED),
+        (ElectionState(5, None, ReplicaKey(1, bytes([1]) * 16)), Role.CANDIDATE),
+        (ElectionState(5, 2, TWO), Role.FOLLOWER),
+        (ElectionState(5, 9, TWO), Role.UNATTACHED),
+        (ElectionState(5, None, TWO), Role.UNATTACHED),
     ],
 )
-def test_restart_restores_the_quorum_state(new_node: Any, election: Election, role: Role) -> None:
+def test_restart_restores_the_quorum_state(new_node: Any, election: ElectionState, role: Role) -> None:
     log = new_node().log
     log.save_election(election)
     raft = new_node(log=log).raft
@@ -232,7 +232,7 @@ def test_restart_restores_the_quorum_state(new_node: Any, election: Election, ro
 
 def test_an_epoch_of_the_log_counts_where_none_is_remembered(new_node: Any) -> None:
     log = new_node(voters=1).log
-    log.save_election(Election())
+    log.save_election(ElectionState())
     assert new_node(log=log).raft.epoch == log.last_epoch == 2, "elected again, above epoch 1 of the log"
 
 

@@ -1,6 +1,6 @@
 import pytest
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet
 from mockraft.server.raft import leading as leading_module
 from mockraft.server.raft.leading import Leading, ReplicaState
 
@@ -10,7 +10,7 @@ FETCH_TIMEOUT_MS = 2000
 
 def node(voter_id: int, directory_id: bytes | None = None) -> VoterNode:
     directory_id = bytes(15) + bytes([voter_id]) if directory_id is None else directory_id
-    return VoterNode(ReplicaKey(voter_id, directory_id), (Endpoint("CONTROLLER", "127.0.0.1", 9000 + voter_id),))
+    return VoterNode(ReplicaKey(voter_id, directory_id), (VoterEndpoint("CONTROLLER", "127.0.0.1", 9000 + voter_id),))
 
 
 def leader(*voter_ids: int, epoch_start_offset: int = 10) -> Leading:

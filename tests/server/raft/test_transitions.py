@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.quorum.election_state import Election
+from mockraft.server.controller.quorum.election_state import ElectionState
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import InconsistentLeaderError
@@ -26,9 +26,9 @@ def test_a_vote_is_kept_within_its_epoch_only(new_node: Any) -> None:
     node.raft.lose_election(node.now_ms)
     assert (node.raft.role, node.raft.voted) == (Role.UNATTACHED, TWO)
     node.raft.to_follower(4, node.raft.address_of(3), node.now_ms)
-    assert (node.raft.voted, node.log.election) == (TWO, Election(4, 3, TWO))
+    assert (node.raft.voted, node.log.election) == (TWO, ElectionState(4, 3, TWO))
     node.raft.to_follower(5, node.raft.address_of(3), node.now_ms)
-    assert (node.raft.voted, node.log.election) == (None, Election(5, 3, None))
+    assert (node.raft.voted, node.log.election) == (None, ElectionState(5, 3, None))
 
 
 def test_a_vote_is_forgotten_by_an_unattached_node_in_a_higher_epoch(new_node: Any) -> None:
@@ -36,12 +36,12 @@ def test_a_vote_is_forgotten_by_an_unattached_node_in_a_higher_epoch(new_node: A
     node.raft.to_unattached(4, node.now_ms)
     assert node.raft.vote(TWO, 0, 0, pre_vote=False, now_ms=node.now_ms)
     node.raft.to_unattached(5, node.now_ms)
-    assert (node.raft.voted, node.log.election) == (None, Election(5, None, None))
+    assert (node.raft.voted, node.log.election) == (None, ElectionState(5, None, None))
 
 
 def test_a_leader_whose_address_was_unknown_is_followed_once_it_is_reported(new_node: Any) -> None:
     log = new_node().log
-    log.save_election(Election(5, 9, None))
+    log.save_election(ElectionState(5, 9, None))
     node = new_node(log=log)
     node.raft.maybe_transition(9, 5, None, node.now_ms)
     assert (node.raft.role, node.raft.leader_id, node.raft.leader_endpoint) == (Role.UNATTACHED, 9, None)
@@ -59,9 +59,9 @@ def test_an_unknown_leader_of_the_epoch_needs_an_address(new_node: Any) -> None:
 def test_the_epoch_of_the_log_is_persisted_at_a_restart(new_node: Any) -> None:
     node = new_node()
     node.lead()
-    node.log.save_election(Election())
+    node.log.save_election(ElectionState())
     again = new_node(log=node.log)
-    assert (again.raft.role, again.raft.epoch, again.log.election) == (Role.UNATTACHED, 1, Election(1, None, None))
+    assert (again.raft.role, again.raft.epoch, again.log.election) == (Role.UNATTACHED, 1, ElectionState(1, None, None))
 
 
 def partition_of(module: Any) -> Any:
@@ -114,10 +114,10 @@ def test_resignation_and_pre_vote_write_nothing(new_node: Any, monkeypatch: pyte
     """They change no persisted state (as in Kafka)."""
     node = new_node()
     node.lead()
-    written: list[Election] = []
+    written: list[ElectionState] = []
     monkeypatch.setattr(node.log, "save_election", written.append)
     node.raft.resign(node.now_ms)
     node.raft.to_prospective(node.now_ms)
     assert (node.raft.role, written) == (Role.PROSPECTIVE, [])
     node.raft.to_candidate(node.now_ms)
-    assert written == [Election(2, None, node.raft.key)]
+    assert written == [ElectionState(2, None, node.raft.key)]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_PEER_MAX
 from mockraft.server.controller.quorum.election_state import ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.states import Role
@@ -13,7 +13,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 
 NEW = ReplicaKey(7, bytes([7]) * 16)
-ENDPOINTS = (Endpoint("CONTROLLER", "node7", 9007),)
+ENDPOINTS = (VoterEndpoint("CONTROLLER", "node7", 9007),)
 TIMED_OUT = error_codes.REQUEST_TIMED_OUT
 
 
@@ -183,7 +183,7 @@ def test_a_voter_that_moved_is_written_down(new_node: Any) -> None:
     node = new_node()
     node.lead()
     node.fetch_from(2)
-    moved = VoterNode(ReplicaKey(2, bytes([2]) * 16), (Endpoint("CONTROLLER", "there", 1),))
+    moved = VoterNode(ReplicaKey(2, bytes([2]) * 16), (VoterEndpoint("CONTROLLER", "there", 1),))
     changes = node.raft.changes
     assert voter_changes.update(node.raft, moved, node.now_ms) == error_codes.NONE
     assert node.raft.voters.nodes[2] == moved
@@ -203,7 +203,7 @@ def test_an_upgrade_waits_for_every_voters_directory_and_versions(new_node: Any)
     with pytest.raises(ApiError, match="not all of the voters support it") as refused:
         voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
     assert refused.value.error_code == error_codes.INVALID_UPDATE_VERSION
-    two = VoterNode(ReplicaKey(2, bytes(16)), (Endpoint("CONTROLLER", "node2", 9002),))
+    two = VoterNode(ReplicaKey(2, bytes(16)), (VoterEndpoint("CONTROLLER", "node2", 9002),))
     assert voter_changes.update(node.raft, two, node.now_ms) == error_codes.NONE
     with pytest.raises(ApiError) as refused:
         voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)

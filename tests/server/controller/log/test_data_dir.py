@@ -10,7 +10,7 @@ import pytest
 from mockraft.kafka_api import directory_ids
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError
-from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
 from mockraft.wire import uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
@@ -34,7 +34,7 @@ def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
         assert meta[1:] == [f"cluster.id={CLUSTER_ID}", f"directory.id={text}", "node.id=3000", "version=1"]
         topic = (found.partition_path / "partition.metadata").read_text()
         assert topic == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
-        found.write_election(Election(7, 3000), 1, [3000])
+        found.write_election(ElectionState(7, 3000), 1, [3000])
         assert (found.partition_path / "quorum-state").read_text() == (
             '{"leaderId":3000,"leaderEpoch":7,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
         )
@@ -44,13 +44,13 @@ def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
 
 def test_comes_back_with_the_same_directory_id_and_epochs(tmp_path: Path) -> None:
     with opened(tmp_path, seed=1) as first:
-        assert first.read_election() == Election()
+        assert first.read_election() == ElectionState()
         assert first.read_leader_epochs() == []
-        first.write_election(Election(7, 3000), 1, [3000])
+        first.write_election(ElectionState(7, 3000), 1, [3000])
         first.write_leader_epochs([(1, 0), (7, 12)])
     with opened(tmp_path, seed=2) as second:
         assert second.directory_id == first.directory_id
-        assert second.read_election() == Election(7, 3000)
+        assert second.read_election() == ElectionState(7, 3000)
         assert second.read_leader_epochs() == [(1, 0), (7, 12)]
 
 
@@ -71,7 +71,7 @@ def test_a_power_cut_takes_no_directory_of_an_open_data_dir(
 
 
 def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: Path) -> None:
-    voted = Election(7, None, ReplicaKey(2, bytes(range(16))))
+    voted = ElectionState(7, None, ReplicaKey(2, bytes(range(16))))
     with opened(tmp_path) as found:
         found.write_election(voted, 1, [2, 3])
         assert found.read_election() == voted
@@ -80,7 +80,7 @@ def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: 
             '{"clusterId":"","leaderId":-1,"leaderEpoch":7,"votedId":2,"appliedOffset":0,'
             '"currentVoters":[{"voterId":2},{"voterId":3}],"data_version":0}'
         )
-        assert found.read_election() == Election(7, None, ReplicaKey(2, bytes(16)))
+        assert found.read_election() == ElectionState(7, None, ReplicaKey(2, bytes(16)))
 
 
 def test_reads_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
 
 def test_a_node_id_of_0_is_a_leader_and_may_be_voted_for(tmp_path: Path) -> None:
     with opened(tmp_path) as found:
-        for election in (Election(7, 0), Election(7, None, ReplicaKey(0, bytes(16)))):
+        for election in (ElectionState(7, 0), ElectionState(7, None, ReplicaKey(0, bytes(16)))):
             found.write_election(election, 1, [0])
             assert found.read_election() == election
 

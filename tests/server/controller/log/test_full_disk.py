@@ -7,7 +7,7 @@ import pytest
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import Election
+from mockraft.server.controller.quorum.election_state import ElectionState
 
 from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among
 
@@ -40,7 +40,7 @@ def test_a_small_file_that_cannot_be_written_is_the_failure_until_an_append_succ
         for _ in range(3):
             if name == "quorum-state":
                 with pytest.raises(StorageError, match="No space left"):
-                    log.save_election(Election(7, None))
+                    log.save_election(ElectionState(7, None))
             else:
                 log.leader_epoch += 1
                 log.append([topic(log.leader_epoch)], 2000)

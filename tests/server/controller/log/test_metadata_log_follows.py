@@ -14,8 +14,8 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
-from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, read_voters
+from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet, control_records, read_voters
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, uuids
 
@@ -107,7 +107,7 @@ def test_configured_voters_hold_until_a_voters_record(reopen: Any) -> None:
 
 
 def test_the_epoch_and_the_vote_are_remembered(reopen: Any) -> None:
-    election = Election(7, None, ReplicaKey(2, bytes([2]) * 16))
+    election = ElectionState(7, None, ReplicaKey(2, bytes([2]) * 16))
     reopen().save_election(election)
     assert reopen().election == election
 
@@ -216,7 +216,9 @@ def test_a_batch_that_is_not_complete_yet_is_no_error(reopen: Any, caplog: pytes
 
 def test_voters_that_are_fetched_count_at_once(reopen: Any) -> None:
     log = reopen()
-    pairs = control_records(1, VoterSet([VoterNode(ReplicaKey(2, bytes([2]) * 16), (Endpoint("CONTROLLER", "b", 2),))]))
+    pairs = control_records(
+        1, VoterSet([VoterNode(ReplicaKey(2, bytes([2]) * 16), (VoterEndpoint("CONTROLLER", "b", 2),))])
+    )
     log.append_fetched(record_batch.encode_control(pairs, base_offset=0, leader_epoch=1, timestamp_ms=1000), 1)
     assert list(log.voters.nodes) == [2]
 

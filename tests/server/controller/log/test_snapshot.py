@@ -4,7 +4,7 @@ import pytest
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.election_state import ReplicaKey
-from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet, control_records
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -24,7 +24,7 @@ DIRECTORY_ID = bytes.fromhex("e4503f1825d64cdaab2eba68c7a3116d")
 
 
 def voters() -> list[tuple[bytes, bytes]]:
-    node = VoterNode(ReplicaKey(3000, DIRECTORY_ID), (Endpoint("CONTROLLER", "127.0.0.1", 19093),))
+    node = VoterNode(ReplicaKey(3000, DIRECTORY_ID), (VoterEndpoint("CONTROLLER", "127.0.0.1", 19093),))
     return control_records(1, VoterSet([node]))
 
 

@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log.metadata_log import configured_history
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import (
     BEFORE_THE_LOG,
-    Endpoint,
+    VoterEndpoint,
     VoterHistory,
     VoterNode,
     VoterSet,
-    configured_history,
     control_records,
     read_addresses,
     read_voters,
@@ -28,7 +28,7 @@ VOTERS = bytes.fromhex(
 
 
 def node(voter_id: int, directory_id: bytes = DIRECTORY_ID, port: int = 19093) -> VoterNode:
-    return VoterNode(ReplicaKey(voter_id, directory_id), (Endpoint("CONTROLLER", "127.0.0.1", port),))
+    return VoterNode(ReplicaKey(voter_id, directory_id), (VoterEndpoint("CONTROLLER", "127.0.0.1", port),))
 
 
 TWO = VoterSet([node(2), node(1)])
@@ -109,14 +109,14 @@ def test_voters_are_updated() -> None:
 def test_voters_are_read_as_controller_quorum_voters() -> None:
     found = read_voters("1@a:9093, 2@[::1]:9094", "C")
     assert [(n.key, n.endpoints[0]) for n in found.nodes.values()] == [
-        (ReplicaKey(1, NO_DIRECTORY_ID), Endpoint("C", "a", 9093)),
-        (ReplicaKey(2, NO_DIRECTORY_ID), Endpoint("C", "::1", 9094)),
+        (ReplicaKey(1, NO_DIRECTORY_ID), VoterEndpoint("C", "a", 9093)),
+        (ReplicaKey(2, NO_DIRECTORY_ID), VoterEndpoint("C", "::1", 9094)),
     ]
 
 
 def test_voters_are_read_as_initial_controllers() -> None:
     found = read_voters(f"1@a:9093:{uuids.text_of(OTHER_ID)}", "C")
-    assert found.nodes[1] == VoterNode(ReplicaKey(1, OTHER_ID), (Endpoint("C", "a", 9093),))
+    assert found.nodes[1] == VoterNode(ReplicaKey(1, OTHER_ID), (VoterEndpoint("C", "a", 9093),))
 
 
 @pytest.mark.parametrize("text", ["", "1", "1@a", "x@a:1", "1@:1", "1@a:0", "1@a:99999", "1@a:1:x", "1@a:1,1@b:2"])
@@ -134,7 +134,7 @@ def test_addresses_are_read() -> None:
 
 
 def test_the_address_of_a_voter_is_found_by_id_and_listener() -> None:
-    assert TWO.endpoint(2, "CONTROLLER") == Endpoint("CONTROLLER", "127.0.0.1", 19093)
+    assert TWO.endpoint(2, "CONTROLLER") == VoterEndpoint("CONTROLLER", "127.0.0.1", 19093)
     assert (TWO.endpoint(9, "CONTROLLER"), TWO.endpoint(2, "OTHER")) == (None, None)
 
 

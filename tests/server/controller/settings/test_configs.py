@@ -7,8 +7,13 @@ from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import Node, validate_broker_name, validate_group, validate_topic
-from mockraft.server.controller.settings.configs import Change, clear_elr_records, static_configs
+from mockraft.server.controller.settings.config_rules import (
+    ConfigNode,
+    validate_broker_name,
+    validate_group,
+    validate_topic,
+)
+from mockraft.server.controller.settings.configs import ConfigOperation, clear_elr_records, static_configs
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
@@ -19,7 +24,7 @@ from ....conftest import Cluster
 
 def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
     """Changes of a resource: keys with `_` for `.`, values as (operation, value). Returns {key: new value}."""
-    asked = {key.replace("_", "."): Change(*change) for key, change in changes.items()}
+    asked = {key.replace("_", "."): ConfigOperation(*change) for key, change in changes.items()}
     records = configs.alter_resource(cluster.controller, kind, name, asked, configs.validating_node(cluster.controller))
     return {record.name: record.value for record, _ in records}
 
@@ -293,4 +298,4 @@ def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Clus
 )
 def test_from_release_4_4_a_group_config_is_refused_with_its_bounds(key: str, value: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason):
-        validate_group("g", {key: value}, Node(release("4.4")))
+        validate_group("g", {key: value}, ConfigNode(release("4.4")))

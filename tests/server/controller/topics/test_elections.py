@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.topics.elections import Candidates, Elected, Election, elect
+from mockraft.server.controller.topics.elections import Candidates, Elected, ElectionType, elect
 
 from ....conftest import Cluster
 
-ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLEAN
+ONLINE, PREFERRED, UNCLEAN = ElectionType.ONLINE, ElectionType.PREFERRED, ElectionType.UNCLEAN
 
 
-def found(election: Election, alive: set[int], **fields: Any) -> Elected:
+def found(election: ElectionType, alive: set[int], **fields: Any) -> Elected:
     state = {"leader": 1, "replicas": [1, 2, 3], "isr": [1, 2, 3], "elr": [], "last_known_elr": [], "elr_enabled": True}
     return elect(election, Candidates(**{**state, **fields}, is_acceptable=alive.__contains__))
 
@@ -21,7 +21,7 @@ EMPTY = {"leader": -1, "isr": []}
 @pytest.mark.parametrize(
     ("election", "alive", "fields", "elected"),
     [
-        *((election, {1, 2, 3}, {}, (1, False)) for election in Election),
+        *((election, {1, 2, 3}, {}, (1, False)) for election in ElectionType),
         pytest.param(ONLINE, {1, 2, 3}, {"leader": 2}, (2, False), id="a valid leader stays"),
         pytest.param(UNCLEAN, {1, 2, 3}, {"leader": 2}, (2, False), id="a valid leader stays, unclean"),
         pytest.param(PREFERRED, {1, 2, 3}, {"leader": 2}, (1, False), id="moved to the preferred"),
@@ -39,7 +39,7 @@ EMPTY = {"leader": -1, "isr": []}
         pytest.param(UNCLEAN, set[int](), {"isr": [1]}, (-1, False), id="unclean: nobody is alive"),
     ],
 )
-def test_elects(election: Election, alive: set[int], fields: dict[str, Any], elected: tuple[int, bool]) -> None:
+def test_elects(election: ElectionType, alive: set[int], fields: dict[str, Any], elected: tuple[int, bool]) -> None:
     assert found(election, alive, **fields) == elected
 
 

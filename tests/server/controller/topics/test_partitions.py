@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mockraft.releases import Behaviour, metadata_version
 from mockraft.server.controller.image.topics import RECOVERING, Partition
-from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.wire.message import field_names
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -29,7 +29,7 @@ def change(
     level: int = 30,
     elr: bool = True,
     min_isr: int = 1,
-    election: Election = Election.ONLINE,
+    election: ElectionType = ElectionType.ONLINE,
     **targets: Any,
 ) -> PartitionChange:
     version = metadata_version(level)
@@ -125,7 +125,7 @@ def test_an_eligible_replica_that_is_elected_becomes_the_isr() -> None:
 
 def test_a_recovering_partition_is_not_marked_again() -> None:
     state = partition(isr=(1,), leader=-1, leader_recovery_state=RECOVERING)
-    assert built(state, elr=False, election=Election.UNCLEAN, alive=(2,)) == {"isr": [2], "leader": 2}
+    assert built(state, elr=False, election=ElectionType.UNCLEAN, alive=(2,)) == {"isr": [2], "leader": 2}
 
 
 def test_last_known_leader_is_elected_uncleanly() -> None:
