@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +13,7 @@ from fastapi.responses import JSONResponse
 from mockraft.server.running import NothingRunsError
 from mockraft.wire.names import did_you_mean
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 MEDIA_TYPE = "application/problem+json"
@@ -166,7 +166,7 @@ def answer_problems(app: FastAPI) -> None:
         return problem_response(500, f"internal error: {type(error).__name__}: {error}")
 
 
-def _field_error(error: dict[str, Any]) -> FieldError:
+def _field_error(error: ErrorDetails) -> FieldError:
     place, *path = error["loc"]
     if place != "body":
         return FieldError(detail=error["msg"], parameter=str(path[0]) if path else str(place))

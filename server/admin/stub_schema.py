@@ -147,11 +147,11 @@ def _fields_schema(kind: type, about: str) -> Schema:
     return closed_object({camel(each.name): plain_type(each.type) for each in _own(kind)}, needed, description=about)
 
 
-def _own(kind: type) -> list[Field[Any]]:
+def _own(kind: type) -> list[Field[object]]:
     return [each for each in fields(kind) if each.init]
 
 
-def _is_needed(field: Field[Any]) -> bool:
+def _is_needed(field: Field[object]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
