@@ -27,6 +27,7 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from .budgets import SOAKS
 from .documentation.blocks import write_blocks
 from .scheduling import scheduler
 from .selection import left_out
@@ -68,8 +69,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("spark"):
-        use_class_archive()
+    if SOAKS and item.get_closest_marker("spark"):
+        use_class_archive()  # `make test` starts so few drivers that making the archive takes longer
 
 
 class Cluster:

@@ -37,7 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the installed PySpark does not have; that it refuses so is tested in test_old_pyspark.py."""
+    """Leave out what the installed PySpark does not have; that it refuses so is tested in test_old_pyspark.py.
+
+    The first test that needs the session waits for its JVM, which takes minutes on a busy machine.
+    """
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
     if find_spec("pyspark") is None:
         return
     from pyspark import __version__ as installed
