@@ -20,6 +20,7 @@ from mockraft.brokers.directory_view import DirectoryViews
 from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.listener.client_listener import ClientListener
+from mockraft.brokers.listener.clients import Limits
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.moves.replica_moves import ReplicaMoves
@@ -54,7 +55,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.directories, self.replicas, self.movers = node.directories, node.replicas, node.movers
         self.listener: ClientListener | None = None
         if config.serve_clients:
-            self.listener = ClientListener(config.listeners, self.shell.feed)
+            self.listener = ClientListener(config.listeners, self.shell.feed, Limits.of(config.properties))
             self.shell.on_state = self.listener.state_changed
             self.shell.on_client = self.listener.carry_out
         self.changed = self.shell.changed

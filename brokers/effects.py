@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from mockraft.brokers.lifecycle import BrokerState, End
-from mockraft.kafka_api.effects import ConnectionEffect
+from mockraft.kafka_api.effects import Effect as ListenerEffect
 from mockraft.wire.message import Message
 
 Versions: TypeAlias = Mapping[int, tuple[int, int]]
@@ -79,7 +79,7 @@ class Stopped(NamedTuple):
 class ToClient(NamedTuple):
     """An effect on an accepted connection."""
 
-    effect: ConnectionEffect
+    effect: ListenerEffect
 
 
 Effect: TypeAlias = Connect | SendRequest | Disconnect | BreakOff | StateChanged | Stopped | ToClient
@@ -146,10 +146,19 @@ class ClientRead(NamedTuple):
     connection_id: int
 
 
+class ClientClosed(NamedTuple):
+    """An accepted connection must be closed for a reason that its socket has (it is idle)."""
+
+    connection_id: int
+    kind: str
+    reason: str
+
+
 class ClientGone(NamedTuple):
     """An accepted connection was closed."""
 
     connection_id: int
+    reason: str
 
 
-ClientEvent: TypeAlias = ClientConnected | ClientSent | ClientRead | ClientGone
+ClientEvent: TypeAlias = ClientConnected | ClientSent | ClientRead | ClientClosed | ClientGone

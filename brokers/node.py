@@ -16,6 +16,7 @@ from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import (
+    ClientClosed,
     ClientConnected,
     ClientEvent,
     ClientGone,
@@ -29,8 +30,7 @@ from mockraft.brokers.forwarding import Forwarding
 from mockraft.brokers.heartbeats import Heartbeats
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.listener.clients import Clients
-from mockraft.brokers.listener.limits import Limits
+from mockraft.brokers.listener.clients import Clients, Limits
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import Observer
 from mockraft.brokers.metadata.replication import Replication, decoder
@@ -39,7 +39,7 @@ from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.storage import Storage, logs_of
-from mockraft.kafka_api.effects import ConnectionEffect
+from mockraft.kafka_api.effects import Effect as ListenerEffect
 from mockraft.releases import Behaviour
 
 
@@ -211,23 +211,29 @@ class BrokerNode(Core):
         now_ms = int(self.kernel.now_ms)
         match event:
             case ClientSent(connection_id, data):
-                self._to_clients(self.clients.received(connection_id, data, now_ms))
+                self._to_clients(self.clients.step(connection_id, data, now_ms))
             case ClientRead(connection_id):
                 self._to_clients(self.clients.sent(connection_id, now_ms))
             case ClientConnected(connection_id, listener_name, client_address):
-                self._to_clients(self.clients.connected(connection_id, listener_name, client_address, now_ms))
-            case ClientGone(connection_id):
-                self.clients.disconnected(connection_id)
+                self._to_clients(self.clients.connected(connection_id, client_address, now_ms, listener_name))
+            case ClientClosed(connection_id, kind, reason):
+                self._to_clients(self.clients.close(connection_id, kind, reason, now_ms))
+            case ClientGone(connection_id, reason):
+                self.clients.disconnected(connection_id, reason, now_ms)
 
     def _tick_clients(self) -> None:
         assert self.clients is not None
         self._to_clients(self.clients.tick(int(self.kernel.now_ms)))
 
-    def _to_clients(self, effects: Iterable[ConnectionEffect]) -> None:
+    def _to_clients(self, effects: Iterable[ListenerEffect]) -> None:
         for effect in effects:
             self.kernel.emit(ToClient(effect))
         self._await_clients()
 
     def _await_clients(self) -> None:
         assert self.clients is not None
-        self.kernel.after("clients", max(self.clients.next_tick_ms() - self.kernel.now_ms, 0), self._tick_clients)
+        self.kernel.after(
+            "clients",
+            max(self.clients.next_tick_ms(int(self.kernel.now_ms)) - self.kernel.now_ms, 0),
+            self._tick_clients,
+        )

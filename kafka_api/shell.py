@@ -119,8 +119,8 @@ def break_off(transport: asyncio.Transport) -> None:
 class Shell:
     """Accepts connections on bound sockets for one server.
 
-    Use `listen` and `stop` from a running event loop. `clock` provides the server's time and ticks; with `tls` every
-    connection begins with a handshake.
+    Use `begin`, `listen` and `stop` from a running event loop. `clock` provides the server's time and ticks; with `tls`
+    every connection begins with a handshake.
     """
 
     def __init__(self, served: Served, limits: ShellLimits, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
@@ -136,22 +136,25 @@ class Shell:
         self._timer_ms = NEVER_MS
         self._will_arm = False
         self._idle_sweep: asyncio.TimerHandle | None = None
-        self._is_shut = False
+        self._is_shut = True
         self._is_busy = False
         self._turns: deque[SocketConnection] = deque()
         """Connections whose next request waits for the iterations of the event loop."""
         self._deferred_effects: deque[Iterable[Effect]] = deque()
 
-    async def listen(self, bound: socket.socket, listener: str = "") -> None:
-        """Listen on a bound socket, and start ticking."""
+    def begin(self) -> None:
+        """Accept connections, and start ticking."""
         self.loop = asyncio.get_running_loop()
+        self._is_shut = False
+        self._arm(self.clock.now_ms())
+        self._sweep_idle()
+        if self.links is not None:
+            self.links.attach()
+
+    async def listen(self, bound: socket.socket, listener: str = "") -> None:
+        """Listen on a bound socket."""
         accept = partial(self.accept, listener)
         self._servers.append(await self.loop.create_server(accept, sock=bound, backlog=BACKLOG))
-        if len(self._servers) == 1:
-            self._arm(self.clock.now_ms())
-            self._sweep_idle()
-            if self.links is not None:
-                self.links.attach()
 
     async def stop(self, reason: str) -> None:
         """Stop listening and close every connection; responses in progress are still written."""
@@ -280,8 +283,11 @@ class Shell:
     def carry_out_own(self, effect: ServerEffect) -> None:
         """Carry out an effect that is on no connection; servers with such effects override it."""
 
-    def connection_accepted(self, connection: SocketConnection, address: str) -> int:
-        """Register an accepted connection; return its id."""
+    def connection_accepted(self, connection: SocketConnection, address: str) -> None:
+        """Register an accepted connection, or reset it while none are accepted."""
+        if self._is_shut:
+            connection.transport.abort()
+            return
         self._connections_made += 1
         connection_id = self._connections_made
         connection.connection_id = connection_id
@@ -290,14 +296,11 @@ class Shell:
         self.perform(self.served.connected(connection_id, address, now_ms, connection.listener), now_ms)
         if self.links is not None:
             self.links.look(connection, now_ms)
-        if self._is_shut:
-            connection.transport.abort()
-        return connection_id
 
     def connection_ended(self, connection_id: int, reason: str) -> None:
         """Remove a closed connection."""
-        self._connections.pop(connection_id, None)
-        self.served.disconnected(connection_id, reason, self.clock.now_ms())
+        if self._connections.pop(connection_id, None) is not None:
+            self.served.disconnected(connection_id, reason, self.clock.now_ms())
 
     def queue_turn(self, connection: SocketConnection) -> None:
         """Let a connection go on after those that wait already, one in each iteration of the event loop."""
@@ -388,7 +391,7 @@ class SocketConnection(asyncio.Protocol):
         self._awaits_sent = self._is_queued = False
         self._unread_before = 0
         self._watch: asyncio.TimerHandle | None = None
-        self.active_at = shell.loop.time()
+        self.active_at = asyncio.get_running_loop().time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.effects import ServerEffect
-from mockraft.kafka_api.shell import Shell
+from mockraft.kafka_api.shell import Shell, SocketConnection
 from mockraft.server.effects import SendToNode
 from mockraft.server.node import Node
 from mockraft.server.toxic_links import ToxicLinks
@@ -29,9 +29,14 @@ class TcpListener(Shell):
         self._quorum_connections: QuorumConnections | None = None
         node.now_us = clock.now_us
 
+    def accept(self, listener: str = "") -> SocketConnection:
+        """Return the protocol of a new connection."""
+        return super().accept(listener or self.node.config.controller_listener_name)
+
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and start ticking."""
-        await self.listen(bound, self.node.config.controller_listener_name)
+        self.begin()
+        await self.listen(bound)
         self.node.script.stubs.on_release.append(self._answer_released)
         self.loop.call_soon(self.faults.begin, self.clock.now_ms())
 

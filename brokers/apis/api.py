@@ -37,7 +37,7 @@ NO_RESPONSE: Final = b""
 
 
 def parked(deadline_ms: int, retry: Callable[[int, bool], T | Parked[T] | None]) -> Parked[T]:
-    """Return a wait that may end in another one, as `listener.requests` allows."""
+    """Return a wait that may end in another one, as a listener allows."""
     return Parked(deadline_ms, cast("Callable[[int, bool], T | None]", retry))
 
 

@@ -1,47 +1,91 @@
-"""The component that accepts clients (Kafka's SocketServer, PLAINTEXT only): the asyncio side of `Clients`.
+"""The ports on which a broker accepts clients.
 
-The ports are bound before the broker registers, so that it advertises the real ones; port 0 means any. Clients are
-accepted once the broker has caught up with the metadata, which is when Kafka enables request processing.
+They are bound before the broker registers, so that it advertises the real ones; port 0 means any. Clients are accepted
+once the broker has caught up with the metadata, which is when Kafka enables request processing. What the shell of
+`mockraft.kafka_api` receives goes to the broker as events.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import itertools
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mockraft.brokers.config import PLAINTEXT, Listener
-from mockraft.brokers.effects import ClientConnected, ClientEvent, ClientGone, ClientRead, ClientSent
+from mockraft.brokers.effects import (
+    ClientClosed,
+    ClientConnected,
+    ClientEvent,
+    ClientGone,
+    ClientRead,
+    ClientSent,
+)
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.listener.tcp import ClientSocket
-from mockraft.kafka_api.effects import ConnectionEffect
-
-BACKLOG = 50
-"""Kafka's default of socket.listen.backlog.size."""
-ACCEPT_ITERATIONS = 4
+from mockraft.brokers.listener.clients import Limits
+from mockraft.kafka_api.clock import RealClock
+from mockraft.kafka_api.effects import Effect
+from mockraft.kafka_api.listening import bind
+from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.shell import Shell, SocketConnection
 
 
 class ListenerError(Exception):
     """A listener is not available; the text names it and the reason."""
 
 
-class ClientListener:
-    """Accepts clients on every listener of the config. `connections` are the open ones by id.
+class _Fed:
+    """The broker as its shell sees it: whatever happens is an event, and effects come later, by `carry_out`."""
 
-    `feed` gives their events to the broker.
-    """
-
-    def __init__(self, listeners: Sequence[Listener], feed: Callable[[ClientEvent], None]) -> None:
-        self.listeners = tuple(listeners)
-        self.connections: dict[int, ClientSocket] = {}
+    def __init__(self, feed: Callable[[ClientEvent], None]) -> None:
         self._feed = feed
-        self._connection_ids = itertools.count(1)
+
+    def connected(self, connection_id: int, peer_address: str, now_ms: int, listener: str) -> tuple[Effect, ...]:
+        self._feed(ClientConnected(connection_id, listener, peer_address.rpartition(":")[0]))
+        return ()
+
+    def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> tuple[Effect, ...]:
+        return ()
+
+    def step(self, connection_id: int, data: bytes, now_ms: int) -> tuple[Effect, ...]:
+        self._feed(ClientSent(connection_id, data))
+        return ()
+
+    def sent(self, connection_id: int, now_ms: int) -> tuple[Effect, ...]:
+        self._feed(ClientRead(connection_id))
+        return ()
+
+    def disconnected(self, connection_id: int, reason: str, now_ms: int) -> None:
+        self._feed(ClientGone(connection_id, reason))
+
+    def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> tuple[Effect, ...]:
+        self._feed(ClientClosed(connection_id, kind, reason))
+        return ()
+
+    def client_of(self, connection_id: int) -> tuple[str | None, int]:
+        return None, -1
+
+    def tick(self, now_ms: int) -> tuple[Effect, ...]:
+        return ()
+
+    def next_tick_ms(self, now_ms: int) -> int:
+        return NEVER_MS
+
+
+class ClientListener:
+    """Accepts clients on every listener of the config. `feed` gives their events to the broker."""
+
+    def __init__(self, listeners: Sequence[Listener], feed: Callable[[ClientEvent], None], limits: Limits) -> None:
+        self.listeners = tuple(listeners)
+        self._clock = RealClock()
+        self._shell = Shell(_Fed(feed), limits, self._clock)
         self._bound: list[tuple[str, socket.socket]] = []
-        self._servers: list[asyncio.Server] = []
         self._is_open = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def connections(self) -> Mapping[int, SocketConnection]:
+        """The open connections by id."""
+        return {each.connection_id: each for each in self._shell.connections()}
 
     @property
     def bootstrap(self) -> str:
@@ -54,7 +98,13 @@ class ClientListener:
         for listener in self.listeners:
             if listener.security_protocol != PLAINTEXT:
                 raise ListenerError(f"listener {listener.name}: simulated brokers support only PLAINTEXT for clients")
-            bound = _bind(listener.name, listener.host, listener.port)
+            try:
+                bound = bind(listener.host, listener.port)
+            except OSError as error:
+                raise ListenerError(
+                    f"listener {listener.name} cannot be bound to {listener.host}:{listener.port}: {error};"
+                    " give it another port"
+                ) from error
             self._bound.append((listener.name, bound))
             advertised.append(listener._replace(port=bound.getsockname()[1]))
         self.listeners = tuple(advertised)
@@ -66,83 +116,29 @@ class ClientListener:
             self._tasks.append(loop.create_task(self._end()))
         if state is BrokerState.RECOVERY and not self._is_open:
             self._is_open = True
+            self._shell.begin()
             self._tasks.append(loop.create_task(self._listen()))
 
-    def carry_out(self, effect: ConnectionEffect) -> None:
+    def carry_out(self, effect: Effect) -> None:
         """Carry out an effect on one of the connections, if it is still there."""
-        if (connection := self.connections.get(effect.connection_id)) is not None:
-            connection.carry_out(effect)
+        self._shell.perform((effect,), self._clock.now_ms())
 
     async def close(self) -> None:
         """Stop listening and close every connection; all are gone on return."""
         await asyncio.gather(*self._tasks)
         await self._end()
 
-    async def _end(self) -> None:
-        self._is_open = False
-        if self._servers:
-            # asyncio leaks a socket that it is accepting while its server is closed: let it become a connection first.
-            loop = asyncio.get_running_loop()
-            for server in self._servers:
-                for listening in server.sockets:
-                    loop.remove_reader(listening.fileno())
-            for _ in range(ACCEPT_ITERATIONS):
-                await asyncio.sleep(0)
-        for server in self._servers:
-            server.close()
-        for _, bound in self._bound:
-            bound.close()
-        connections = list(self.connections.values())
-        for connection in connections:
-            connection.transport.abort()
-        for connection in connections:
-            await connection.wait_gone()
-
-    def connected(self, connection: ClientSocket) -> None:
-        """Add a connection, or abort it when no clients are accepted any more."""
-        self.connections[connection.connection_id] = connection
-        if not self._is_open:
-            connection.transport.abort()
-            return
-        self._feed(ClientConnected(connection.connection_id, connection.listener_name, connection.client_address))
-
-    def received(self, connection: ClientSocket, data: bytes) -> None:
-        """Process bytes that a connection received."""
-        self._feed(ClientSent(connection.connection_id, data))
-
-    def sent(self, connection: ClientSocket) -> None:
-        """Go on with a connection whose client has read."""
-        self._feed(ClientRead(connection.connection_id))
-
-    def disconnected(self, connection: ClientSocket) -> None:
-        """Remove a closed connection."""
-        del self.connections[connection.connection_id]
-        self._feed(ClientGone(connection.connection_id))
+    def accept(self, listener: str) -> SocketConnection:
+        """Return the protocol of a new connection on the listener of this name."""
+        return self._shell.accept(listener)
 
     async def _listen(self) -> None:
         for name, bound in self._bound:
-            make = functools.partial(self.accept, name)
-            listening = asyncio.get_running_loop().create_server(make, sock=bound, backlog=BACKLOG)
-            self._servers.append(await listening)
+            await self._shell.listen(bound, name)
 
-    def accept(self, listener_name: str) -> ClientSocket:
-        """Return the protocol of a new connection on the listener of this name."""
-        return ClientSocket(self, listener_name, next(self._connection_ids))
-
-
-def _bind(name: str, host: str, port: int) -> socket.socket:
-    bound: socket.socket | None = None
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        if bound is not None:
+    async def _end(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            await self._shell.stop("the broker stops")
+        for _, bound in self._bound:
             bound.close()
-        raise ListenerError(
-            f"listener {name} cannot be bound to {host}:{port}: {error}; give it another port"
-        ) from error
-    return bound

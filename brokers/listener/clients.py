@@ -1,120 +1,170 @@
-"""The clients of one broker without sockets: connections, parked requests, limits, idle time.
+"""The clients of one broker without sockets: connections and parked requests (Kafka's SocketServer and purgatories).
 
-Mirrors Kafka's SocketServer and the purgatories of its requests. The methods return effects for the owner of the
-sockets. Parked requests are retried by `tick`: all after `changed` was called, each at its deadline.
+Parked requests are retried after `changed` was called, each at its deadline too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 
-from mockraft.brokers.apis.api import BrokerView
-from mockraft.brokers.listener.connection import Connection
-from mockraft.brokers.listener.limits import Limits
-from mockraft.kafka_api.effects import Close, ConnectionEffect
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.brokers.apis.api import (
+    AnyApi,
+    ApiError,
+    BrokerView,
+    ConnectionClosedError,
+    Parked,
+    RequestContext,
+    parked,
+)
+from mockraft.brokers.apis.registry import APIS
+from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.connections import PendingRequest, Result
+from mockraft.kafka_api.effects import Effect
+from mockraft.kafka_api.journal import ClosedConnection, Entry, Journal
+from mockraft.kafka_api.listener import Listener, Parts
+from mockraft.kafka_api.logins import Logins
+from mockraft.wire import api_keys
+from mockraft.wire.connection import FRAME_BYTES_MAX, Request
+from mockraft.wire.message import Message
 
 CLOSINGS_KEPT = 63
-IDLE_SWEEPS = 4
-"""Number of searches for idle connections within `connections_max_idle_ms`."""
+INT_MAX = 2**31 - 1
 
 _log = logging.getLogger(__name__)
 
 
-class Clients:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a client listener by their names in server.properties; idle time -1: unlimited.
+
+    The properties have the names of `mockraft.kafka_api`; what Kafka's brokers do not limit is unlimited.
+    """
+
+    socket_request_max_bytes: int = FRAME_BYTES_MAX
+    max_connections: int = INT_MAX
+    connections_max_idle_ms: int = 600_000
+
+    received_bytes_max = 1 << 62
+    unauthenticated_connections_max = write_bytes_max = write_stuck_ms = INT_MAX
+    authentication_timeout_ms = sasl_server_max_receive_size = connection_failed_authentication_delay_ms = INT_MAX
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """Maximum size of a request."""
+        return self.socket_request_max_bytes
+
+    @property
+    def connections_max(self) -> int:
+        """Maximum number of connections."""
+        return self.max_connections
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Limits:
+        """Read the limits from server.properties. Raises ValueError for an invalid number."""
+        named = {field.name: properties.get(field.name.replace("_", ".")) for field in fields(cls)}
+        return cls(**{field: _number(field, text) for field, text in named.items() if text is not None})
+
+
+def _number(field: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{field.replace('_', '.')} must be a whole number, not {text!r}") from None
+
+
+class Clients(Listener[AnyApi, RequestContext]):
     """The connections by id. `closings` are the last reasons for which this side closed one.
 
     `wake` is called when `next_tick_ms` has become earlier without a call of another method.
     """
 
     def __init__(self, broker: BrokerView, limits: Limits, wake: Callable[[], None]) -> None:
+        journal = Journal(0, 0, node_id=broker.config.broker_id)
+        super().__init__(Parts("", APIS, limits, journal, Logins(limits)))
         self.closings: list[str] = []
         self._broker = broker
-        self._limits = limits
         self._wake = wake
-        self._connections: dict[int, Connection] = {}
-        self._parked: dict[int, Connection] = {}
-        self._has_changed = False
-        self._next_sweep_ms = 0
+        self._changes = 0
+        self._is_awake = False
+        journal.subscribe(self._closed, every_exchange=False)
 
     def changed(self) -> None:
-        """Let the next tick retry all parked requests: something that they may wait for has changed."""
-        if not self._has_changed and self._parked:
-            self._has_changed = True
+        """Let parked requests be retried: something that they may wait for has changed."""
+        self._changes += 1
+        if not self._is_awake and self._parked:
+            self._is_awake = True
             self._wake()
 
-    def connected(
-        self, connection_id: int, listener_name: str, client_address: str, now_ms: int
-    ) -> list[ConnectionEffect]:
-        """Add an accepted connection, or close it when there are too many."""
-        limits = self._limits
-        connection = Connection(
-            connection_id, self._broker, listener_name, client_address, limits.socket_request_max_bytes, now_ms
-        )
-        self._connections[connection_id] = connection
-        if len(self._connections) > limits.max_connections:
-            return self._done(
-                connection, connection.close(f"more than max.connections={limits.max_connections} connections")
-            )
-        return []
+    def position(self) -> int:
+        """Return the number of changes."""
+        return self._changes
 
-    def received(self, connection_id: int, data: bytes, now_ms: int) -> list[ConnectionEffect]:
-        """Process bytes received on a connection."""
-        connection = self._connections.get(connection_id)
-        return [] if connection is None else self._done(connection, connection.receive(data, now_ms))
+    def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
+        """Return the context of a request."""
+        return RequestContext(header, client, now_ms, self._broker)
 
-    def sent(self, connection_id: int, now_ms: int) -> list[ConnectionEffect]:
-        """Process a connection's next requests after the bytes that an AwaitSent waited for were written."""
-        connection = self._connections.get(connection_id)
-        return [] if connection is None else self._done(connection, connection.sent(now_ms))
+    def answer(self, request: PendingRequest[AnyApi, RequestContext]) -> Result:
+        """Call the request's handler, at once or when a slow disk is ready."""
+        api, body, ctx = request.api, request.body, request.ctx
 
-    def disconnected(self, connection_id: int) -> None:
-        """Remove an ended connection; no effect if it was closed from here."""
-        self._connections.pop(connection_id, None)
-        self._parked.pop(connection_id, None)
+        def handle(now_ms: int) -> Result:
+            ctx.now_ms = now_ms
+            result = self._result(request, lambda: api.handle(body, ctx))
+            assert result is not None, "a handler answers or parks"
+            return result
 
-    def tick(self, now_ms: int) -> list[ConnectionEffect]:
-        """Run what is due: groups, parked requests, the search for idle connections."""
-        effects: list[ConnectionEffect] = []
+        delay_ms = self._broker.replicas.disk_delay_ms(api.replicas(body, ctx)) if api.replicas is not None else 0
+        if delay_ms <= 0:
+            return handle(ctx.now_ms)
+        return parked(ctx.now_ms + int(delay_ms), lambda now_ms, expired: handle(now_ms) if expired else None)
+
+    def broken(self, request: PendingRequest[AnyApi, RequestContext]) -> Message:
+        """Return UNKNOWN_SERVER_ERROR: an unexpected exception is a defect of this program."""
+        request.ctx.failure = traceback.format_exc()
+        _log.exception("broker %d: %s broke", self._broker.config.broker_id, api_keys.name(request.api.api_key))
+        response: Message = request.api.unknown_server_error(request.body)
+        return response
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """Run what is due: groups and parked requests."""
+        self._is_awake = False
         self._broker.groups.groups.tick(now_ms)
-        has_changed, self._has_changed = self._has_changed, False
-        for connection in list(self._parked.values()):
-            if connection.parked is not None and (has_changed or now_ms >= connection.parked.deadline_ms):
-                effects += self._done(connection, connection.retry(now_ms))
-        if now_ms >= self._next_sweep_ms:
-            effects += self._sweep(now_ms)
-        return effects
+        return super().tick(now_ms)
 
-    def next_tick_ms(self) -> int:
+    def next_tick_ms(self, now_ms: int) -> int:
         """Return the time at which `tick` must be called."""
-        if self._has_changed:
+        if self._is_awake:
             return 0
-        deadlines_ms = (each.parked.deadline_ms for each in self._parked.values() if each.parked is not None)
-        return min(self._broker.groups.groups.next_tick_ms(), self._next_sweep_ms, *deadlines_ms)
+        return min(self._broker.groups.groups.next_tick_ms(), super().next_tick_ms(now_ms))
 
-    def _done(self, connection: Connection, effects: list[ConnectionEffect]) -> list[ConnectionEffect]:
-        """Update the tables after a call of the connection's methods."""
-        if connection.parked is not None:
-            self._parked[connection.connection_id] = connection
-        else:
-            self._parked.pop(connection.connection_id, None)
-        if effects and isinstance(effects[-1], Close):
-            reason = effects[-1].reason
-            _log.info("broker %d: closed %s: %s", self._broker.config.broker_id, connection.client_address, reason)
-            self.closings = [*self.closings[-CLOSINGS_KEPT:], reason]
-            self.disconnected(connection.connection_id)
-        return effects
+    def _result(
+        self, request: PendingRequest[AnyApi, RequestContext], call: Callable[[], Result | None]
+    ) -> Result | None:
+        """Return the result of a handler, or of a retry; None if it stays parked."""
+        try:
+            result = call()
+        except ApiError as refusal:
+            refused: Message = request.api.error(request.body, refusal.error_code, refusal.message)
+            return refused
+        except ConnectionClosedError:
+            raise
+        except Exception:
+            return self.broken(request)
+        if not isinstance(result, Parked):
+            return result
+        waiting = result
 
-    def _sweep(self, now_ms: int) -> list[ConnectionEffect]:
-        """Close the connections that are idle for too long."""
-        idle_ms = self._limits.connections_max_idle_ms
-        if idle_ms < 0:
-            self._next_sweep_ms = NEVER_MS
-            return []
-        self._next_sweep_ms = now_ms + max(1, idle_ms // IDLE_SWEEPS)
-        effects: list[ConnectionEffect] = []
-        for connection in list(self._connections.values()):
-            if connection.active_ms < now_ms - idle_ms:
-                effects += self._done(connection, connection.close(f"idle for connections.max.idle.ms={idle_ms}"))
-        return effects
+        def retry(now_ms: int, expired: bool) -> Result | None:
+            return self._result(request, lambda: waiting.retry(now_ms, expired))
+
+        return parked(waiting.deadline_ms, retry)
+
+    def _closed(self, entry: Entry) -> None:
+        """Log and keep the reason for which this side closed a connection."""
+        if isinstance(entry, ClosedConnection) and entry.refused:
+            broker_id = self._broker.config.broker_id
+            _log.info("broker %d: closed %s: %s", broker_id, entry.peer_address, entry.reason)
+            self.closings = [*self.closings[-CLOSINGS_KEPT:], entry.reason]

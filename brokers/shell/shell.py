@@ -23,7 +23,7 @@ from mockraft.brokers.effects import (
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.kafka_api.clock import Clock, RealClock, Timer
-from mockraft.kafka_api.effects import ConnectionEffect
+from mockraft.kafka_api.effects import Effect as ListenerEffect
 from mockraft.kafka_api.parked import NEVER_MS
 
 REAL_CLOCK: Final = RealClock()
@@ -66,7 +66,7 @@ class Shell:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.on_state: Callable[[BrokerState], None] | None = None
-        self.on_client: Callable[[ConnectionEffect], None] | None = None
+        self.on_client: Callable[[ListenerEffect], None] | None = None
         self._kernel = kernel
         self._clock = clock
         self._links = links(self.feed)

@@ -8,14 +8,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from mockraft.brokers.apis.api import BrokerView, Parked, RequestContext
+from mockraft.brokers.apis.api import BrokerView, Parked
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.image import ClusterImage
-from mockraft.brokers.listener import requests
+from mockraft.brokers.listener.clients import Clients, Limits
 from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.connections import Connection, PendingRequest
 from mockraft.wire import messages
-from mockraft.wire.connection import read_response_body, write_request
+from mockraft.wire.connection import FRAME_BYTES_MAX, parse_request, read_response_body, write_request
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -90,14 +91,18 @@ class Cluster:
         api = APIS[request.api_key]
         version = api.versions[1] if version is None else version
         frame = write_request(request, version, 7, "test")[4:]
-        read = requests.read(frame, APIS)
-        client = Client(1, "127.0.0.1", listener_name)
-        ctx = RequestContext(read.header, client, 1_000, cast(BrokerView, self.broker))
-        data: Any = requests.answer(read, ctx)
-        if isinstance(data, Parked):
+        clients = Clients(cast(BrokerView, self.broker), Limits(), lambda: None)
+        header = parse_request(frame)
+        connection = Connection(Client(1, "127.0.0.1", listener_name), 0, FRAME_BYTES_MAX)
+        ctx = clients.context(header, connection.client, 1_000)
+        pending = PendingRequest(
+            connection, api, api.request.read_from(frame, version, header.body_offset)[0], ctx, 1_000
+        )
+        result: Any = clients.answer(pending)
+        if isinstance(result, Parked):
             self.meanwhile()
-            data = data.retry(1_000, False) or data.retry(data.deadline_ms, True)
-        assert isinstance(data, bytes)
+            result = result.retry(1_000, False) or result.retry(result.deadline_ms, True)
+        data = clients.written(pending, result).frame
         offset = 8 + messages.response_header_version(api.api_key, version)
         return read_response_body(data, offset, api.api_key, version)
 

@@ -350,7 +350,7 @@ class BrokerProcess(Process, DiskFaults):
 
     def client_gone(self, connection_id: int) -> None:
         if self.accepted.pop(connection_id, None) is not None:
-            self.feed(ClientGone(connection_id))
+            self.feed(ClientGone(connection_id, "the peer closed"))
 
     def next_tick_ms(self) -> int:
         return NEVER_MS if self.node.end is not None else whole(self.node.next_deadline_ms)
