@@ -11,7 +11,7 @@ from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.kafka_api.directory_ids import draw_uuid, in_java_order
-from mockraft.kafka_api.option_types import check_option
+from mockraft.kafka_api.options import check_option
 from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import argument, as_typer, option
 from mockraft.cli.refusals import end
 from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
+from mockraft.kafka_api.options import OptionError, argument, option
 
 if TYPE_CHECKING:
     from mockraft.kafka.cluster_tests import ClusterTestResult
@@ -24,7 +25,6 @@ Prints a line for each test at the end, and on stderr JUnit's line as soon as th
 current folder; a property mockraft.stubs=stubs.json of a test is the option --stubs stubs.json of its controller. Java
 17 (a JDK) and Maven are needed.
 
-\b
   mockraft cluster-tests org.apache.kafka.tools.TopicCommandTest
   mockraft cluster-tests org.apache.kafka.tools.TopicCommandTest#testCreate --controller kafka
   mockraft cluster-tests --class-path classes org.example.MyTest
@@ -42,20 +42,13 @@ class Options:
     kafka_version: str = option(TEST_CLASSES_VERSION, help="The Kafka version of brokers, clients and test harness.")
     controller: str = option("mockraft", metavar="mockraft|kafka", help="Whose controller the tests run on.")
     class_path: list[Path] | None = option(
-        None, exists=True, help="Folder or jar with classes that are not Kafka's; may be repeated."
+        None, help="Folder or jar with classes that are not Kafka's; may be repeated."
     )
-    logs: Path | None = option(
-        None, file_okay=False, help="Folder for junit.log, mockraft.log and JUnit's reports. Default: not kept."
-    )
+    logs: Path | None = option(None, help="Folder for junit.log, mockraft.log and JUnit's reports. Default: not kept.")
     print_class_path: bool = option(
-        False, "--print-class-path", help="Print the class path, whose first entry puts mockraft in Kafka's place."
+        False, help="Print the class path, whose first entry puts mockraft in Kafka's place."
     )
-    timeout_s: float = option(900, min=1, help="End the JVM after so many seconds.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("cluster-tests", help=ABOUT)(as_typer(cluster_tests))
+    timeout_s: float = option(900, lowest=1, help="End the JVM after so many seconds.")
 
 
 def cluster_tests(options: Options) -> None:
@@ -66,14 +59,14 @@ def cluster_tests(options: Options) -> None:
     from mockraft.kafka.jars import KafkaUnavailableError
 
     if options.controller not in ("mockraft", "kafka"):
-        raise typer.BadParameter("it is mockraft or kafka", param_hint="--controller")
+        raise OptionError("it is mockraft or kafka", "--controller")
     try:
-        jars = cluster_test_jars(options.kafka_version, lambda line: typer.echo(line, err=True))
+        jars = cluster_test_jars(options.kafka_version, lambda line: print(line, file=sys.stderr))
         if options.print_class_path:
-            typer.echo(f"{controller_classes(options.kafka_version)}{os.pathsep}{jars / '*'}")
+            print(f"{controller_classes(options.kafka_version)}{os.pathsep}{jars / '*'}")
             return
         if not options.tests:
-            typer.echo("\n".join(cluster_test_classes(options.kafka_version)))
+            print("\n".join(cluster_test_classes(options.kafka_version)))
             return
         with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
             results = _run(options, options.tests, (options.logs or Path(folder)).absolute())
@@ -82,17 +75,17 @@ def cluster_tests(options: Options) -> None:
     except (KafkaProcessError, TimeoutError) as error:
         end("cluster-tests", error, ExitCode.FAILED)
     for each in results:
-        typer.echo(f"{each.outcome:<7}  {each.seconds:6.1f} s  {each.test_class} {each.name}{_shown(each)}")
+        print(f"{each.outcome:<7}  {each.seconds:6.1f} s  {each.test_class} {each.name}{_shown(each)}")
     counts = Counter(each.outcome for each in results)
-    typer.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped")))
+    print(", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped")))
     if counts["failed"]:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def _run(options: Options, tests: list[str], folder: Path) -> list[ClusterTestResult]:
     from mockraft.kafka.cluster_tests import run_cluster_tests
 
-    typer.echo(f"running {', '.join(tests)}; JUnit prints to {folder / 'junit.log'}", err=True)
+    print(f"running {', '.join(tests)}; JUnit prints to {folder / 'junit.log'}", file=sys.stderr)
     return run_cluster_tests(
         tests,
         folder,
@@ -101,7 +94,7 @@ def _run(options: Options, tests: list[str], folder: Path) -> list[ClusterTestRe
         class_path=[path.absolute() for path in options.class_path or ()],
         working_directory=Path.cwd(),
         timeout_s=options.timeout_s,
-        progress=lambda line: typer.echo(line, err=True),
+        progress=lambda line: print(line, file=sys.stderr),
     )
 
 
@@ -109,3 +102,6 @@ def _shown(result: ClusterTestResult) -> str:
     """Return the first line of what a test failed or was skipped with."""
     lines = result.error.strip().splitlines()
     return f": {lines[0]}" if lines else ""
+
+
+COMMANDS = {"cluster-tests": Command("cluster-tests", cluster_tests, ABOUT)}

@@ -57,7 +57,6 @@ def _become(arguments: list[str], stdin: int, output: int) -> None:
 
 def _import_serve() -> None:
     import mockraft.cli.logs
-    import mockraft.cli.serve.arguments
     import mockraft.cli.serve.command
     import mockraft.cli.serve.process  # noqa: F401
 

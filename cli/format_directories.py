@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple, NoReturn
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
 from mockraft.cli.refusals import end
+from mockraft.kafka_api.options import Option, OptionError, option, required
 
 PROPERTIES_BYTES_MAX = 1 << 20
 
@@ -20,7 +20,6 @@ FORMAT_ABOUT = """Format the log directories of a broker, real or simulated, as 
 Each directory gets a meta.properties with the cluster's id, the node's id and a directory.id of its own. Directories
 that are missing are made. Kafka's brokers start on them, and mockraft's on those that Kafka formatted.
 
-\b
   mockraft format --node-id 1 --cluster-id T0ta1ly_Mocked-Cluster --log-dir data/d0 --log-dir data/d1
   mockraft format --cluster-id T0ta1ly_Mocked-Cluster --config server.properties --ignore-formatted
 
@@ -28,7 +27,7 @@ After one that cannot be formatted is mended, --ignore-formatted formats what is
 
 """ + exit_codes(ExitCode.UNUSABLE_DIRECTORY, done="all are formatted")
 
-Seed = Annotated[int | None, typer.Option(help="Seed of the ids, for runs that repeat.")]
+Seed = Annotated[int | None, Option(help="Seed of the ids, for runs that repeat.")]
 
 
 class _Node(NamedTuple):
@@ -39,21 +38,13 @@ class _Node(NamedTuple):
     metadata_log_dir: str | None
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("format", help=FORMAT_ABOUT)(as_typer(format_command))
-    app.command("random-uuid")(random_uuid)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FormatOptions:
     """Options of `mockraft format`."""
 
     cluster_id: str = required("--cluster-id", "-t", help="The cluster's id; mockraft random-uuid draws one.")
-    node_id: int | None = option(None, min=0, max=2**31 - 1, help="node.id of the broker.")
-    log_dir: list[str] | None = option(
-        None, "--log-dir", help="Path of a log directory; may be repeated.", metavar="DIR"
-    )
+    node_id: int | None = option(None, lowest=0, highest=2**31 - 1, help="node.id of the broker.")
+    log_dir: list[str] | None = option(None, help="Path of a log directory; may be repeated.", metavar="DIR")
     metadata_log_dir: str | None = option(
         None, metavar="DIR", help="Where the metadata log lies. Default: the first log directory, as in Kafka."
     )
@@ -101,7 +92,7 @@ def format_command(options: FormatOptions) -> None:
     except LogDirsError as error:
         end("format", error, ExitCode.UNUSABLE_DIRECTORY)
     for line in done.lines:
-        typer.echo(line)
+        print(line)
 
 
 def random_uuid(seed: Seed = None) -> None:
@@ -109,7 +100,7 @@ def random_uuid(seed: Seed = None) -> None:
     from mockraft.kafka_api.directory_ids import draw_uuid
     from mockraft.wire.uuids import text_of
 
-    typer.echo(text_of(draw_uuid(random.Random(seed))))
+    print(text_of(draw_uuid(random.Random(seed))))
 
 
 def _node_in(path: Path) -> _Node:
@@ -139,4 +130,10 @@ def _words(properties: Mapping[str, str], key: str) -> list[str]:
 
 
 def _bad(text: str, option: str) -> NoReturn:
-    raise typer.BadParameter(text, param_hint=option)
+    raise OptionError(text, option)
+
+
+COMMANDS = {
+    "format": Command("format", format_command, FORMAT_ABOUT),
+    "random-uuid": Command("random-uuid", random_uuid),
+}

@@ -6,20 +6,21 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import blaming, client_security, host_and_port
+from mockraft.cli.refusals import client_security, host_and_port
+from mockraft.kafka_api.options import Option, blaming
 
 if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
     from mockraft.wire.client_security import ClientSecurity
 
-Bootstrap = Annotated[str, typer.Option(envvar="MOCKRAFT_BOOTSTRAP", help="Controller to ask, as HOST:PORT.")]
-TimeoutMs = Annotated[int, typer.Option(min=1, help="How long it may take.")]
+Bootstrap = Annotated[str, Option(variables=("MOCKRAFT_BOOTSTRAP",), help="Controller to ask, as HOST:PORT.")]
+TimeoutMs = Annotated[int, Option(lowest=1, help="How long it may take.")]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option(
-        envvar="MOCKRAFT_COMMAND_CONFIG",
+    Option(
+        variables=("MOCKRAFT_COMMAND_CONFIG",),
         help="Client properties, as Kafka's tools take them, for a listener with TLS (security.protocol, PEM file in "
         "ssl.truststore.location), or to log in.",
     ),
@@ -41,11 +42,6 @@ class _CannotCommitError(Exception):
     """A controller that answers, but cannot commit records."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("health", help=ABOUT)(health)
-
-
 def health(
     bootstrap: Bootstrap = "127.0.0.1:9093", timeout_ms: TimeoutMs = 2_000, command_config: CommandConfig = None
 ) -> None:
@@ -60,12 +56,12 @@ def health(
         answer = asyncio.run(_health_of(host, port, timeout_ms, security))
     except _CannotCommitError as failure:
         print(f"{bootstrap} cannot commit: {failure}")
-        raise typer.Exit(ExitCode.FAILED) from None
+        raise SystemExit(ExitCode.FAILED) from None
     except (OSError, TimeoutError, WireError) as error:
         is_open = isinstance(error, WireError) or "connection lost" in str(error)
         hint = "; does it listen with TLS? Then give --command-config" if is_open and security is None else ""
         print(f"{bootstrap} does not answer: {str(error) or type(error).__name__}{hint}")
-        raise typer.Exit(ExitCode.FAILED) from None
+        raise SystemExit(ExitCode.FAILED) from None
     print(f"{bootstrap} answers{answer}")
 
 
@@ -111,3 +107,6 @@ async def _leader_of(connection: KafkaConnection) -> str:
     if cluster.error_code != error_codes.NONE:
         return f"; its leader is not visible: {error_codes.name(cluster.error_code)}"
     return f": leader {cluster.controller_id}"
+
+
+COMMANDS = {"health": Command("health", health, ABOUT)}

@@ -16,10 +16,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import argument, as_typer, option
 from mockraft.cli.refusals import end, end_without, write_json
+from mockraft.kafka_api.options import OptionError, argument, option
 
 if TYPE_CHECKING:
     from mockraft.testing.lab.schedule import Schedule
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 ABOUT = """Run a test many times, each time with a controller that is disturbed in another way, until the test fails.
 
-\b
   mockraft lab -- pytest -q test_broker.py
   mockraft lab --brokers 3 --runs 200 -- go test ./...
   mockraft lab --seed 17 --runs 1 -- pytest -q test_broker.py        the schedule of one seed
@@ -53,31 +52,26 @@ class Options:
     """Options of `mockraft lab`."""
 
     command: list[str] | None = argument(None, metavar="COMMAND...", help="The test, after --.")
-    runs: int = option(50, min=1, help="Maximum number of schedules to try.")
-    seed: int = option(1, min=0, help="Seed of the first schedule; the next ones count up.")
-    disturbances: int = option(4, min=1, max=50, help="Maximum number of disturbances in a schedule.")
+    runs: int = option(50, lowest=1, help="Maximum number of schedules to try.")
+    seed: int = option(1, lowest=0, help="Seed of the first schedule; the next ones count up.")
+    disturbances: int = option(4, lowest=1, highest=50, help="Maximum number of disturbances in a schedule.")
     kinds: str | None = option(
         None,
         metavar="A,B",
         help="Only disturbances of these kinds: late answer, late request, lost request, lost answer, standby, fenced.",
     )
-    repeats: int = option(5, min=1, help="Number of runs with the smallest failing schedule.")
-    timeout_s: float = option(60, min=0.1, help="Seconds after which a run counts as failed, and is killed.")
-    brokers: int = option(0, min=0, help="Simulated brokers of the controller.")
+    repeats: int = option(5, lowest=1, help="Number of runs with the smallest failing schedule.")
+    timeout_s: float = option(60, lowest=0.1, help="Seconds after which a run counts as failed, and is killed.")
+    brokers: int = option(0, lowest=0, help="Simulated brokers of the controller.")
     release: str | None = option(None, metavar="X.Y", help="Kafka release of the controller.")
     schedule: Path | None = option(None, metavar="FILE", help="Repeat this schedule, or any stub file, instead.")
     out: Path = option(Path("lab"), metavar="DIR", help="Folder for schedule.json, story.html and output.txt.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("lab", help=ABOUT)(as_typer(run))
-
-
 def run(options: Options) -> None:
     """Search, or repeat one schedule."""
     if not options.command:
-        raise typer.BadParameter("what to run is missing: mockraft lab -- pytest -q test_broker.py")
+        raise OptionError("what to run is missing: mockraft lab -- pytest -q test_broker.py")
     command = options.command
     logging.getLogger("mockraft").addHandler(logging.NullHandler())  # disturbed simulated brokers have much to say
     try:
@@ -96,7 +90,7 @@ def run(options: Options) -> None:
     except ValueError as error:
         end("lab", error, ExitCode.USAGE)
     if failed:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 @contextmanager
@@ -121,12 +115,12 @@ def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
     read_stub_file(options.schedule)  # its errors name this file, where those of a trial name the trial's copy
     outcomes = [trial.run(subject, stubs, folder / str(index)) for index in range(options.repeats)]
     for outcome in outcomes:
-        typer.echo(str(outcome))
+        print(str(outcome))
     failed = [each for each in outcomes if each.failed]
-    typer.echo(f"failed {len(failed)} of {len(outcomes)} times")
+    print(f"failed {len(failed)} of {len(outcomes)} times")
     if failed:
         _write_output(options, failed[-1])
-        typer.echo(failed[-1].output)
+        print(failed[-1].output)
     return bool(failed)
 
 
@@ -154,12 +148,12 @@ def _search(options: Options, subject: Subject, folder: Path) -> bool:
         end("lab", f"{error}\n{error.outcome.output}", ExitCode.FAILED)
     drawn = partial(draw, seen=seen, disturbances_max=options.disturbances, brokers=options.brokers, kinds=kinds)
     drawn(options.seed)  # ValueError if there is nothing to disturb
-    typer.echo(f"undisturbed: passed, with {sum(seen.values())} requests of {len(seen)} kinds to disturb")
+    print(f"undisturbed: passed, with {sum(seen.values())} requests of {len(seen)} kinds to disturb")
     seeds = range(options.seed, options.seed + options.runs)
     with _progress(len(seeds)) as on_trial:
         found = find(one, drawn, seeds, repeats=options.repeats, on_trial=on_trial)
     if found is None:
-        typer.echo(f"passed under {len(seeds)} schedules, seeds {seeds[0]} to {seeds[-1]}, {next(numbers)} runs")
+        print(f"passed under {len(seeds)} schedules, seeds {seeds[0]} to {seeds[-1]}, {next(numbers)} runs")
         return False
     _report(options, subject, found, stub_file(found.schedule))
     return True
@@ -197,14 +191,17 @@ def _report(options: Options, subject: Subject, found: FailingSchedule, stubs: A
     repeat = shlex.join(("mockraft", "lab", *again))
     _write_output(options, found.outcome)
     write_json("lab", schedule, stubs)
-    typer.echo(f"\nseed {found.seed}: {found.outcome}; {found.failures} of {found.repeats} times with this schedule\n")
+    print(f"\nseed {found.seed}: {found.outcome}; {found.failures} of {found.repeats} times with this schedule\n")
     for line in as_lines(found):
-        typer.echo(f"  {line}")
+        print(f"  {line}")
     if not found.failures:
-        typer.echo("\nit did not fail again: what the command does at random, or the machine, may be the cause")
-    typer.echo(f"\nrepeat it:  {repeat}")
+        print("\nit did not fail again: what the command does at random, or the machine, may be the cause")
+    print(f"\nrepeat it:  {repeat}")
     try:
         write_page(found, command, repeat, options.out / "story.html")
-        typer.echo(f"timeline:   {options.out / 'story.html'}")
+        print(f"timeline:   {options.out / 'story.html'}")
     except ModuleNotFoundError:
-        typer.echo("timeline:   needs jinja2 (pip install jinja2)")
+        print("timeline:   needs jinja2 (pip install jinja2)")
+
+
+COMMANDS = {"lab": Command("lab", run, ABOUT)}

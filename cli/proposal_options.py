@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.cli.option_fields import option
-from mockraft.cli.refusals import blaming
+from mockraft.kafka_api.options import blaming, option
 from mockraft.testing.proposals import NAMES, overlay_of
 
 if TYPE_CHECKING:
@@ -20,9 +19,9 @@ _PROFILE = f"Implement this proposal as its text words it: {', '.join(NAMES)}."
 class ProposalOptions:
     """Options of commands that speak the messages of proposals."""
 
-    profile: list[str] | None = option(None, "--profile", metavar="KIP", help=_PROFILE)
+    profile: list[str] | None = option(None, metavar="KIP", help=_PROFILE, choices=NAMES, group="Proposals")
     schemas: list[Path] | None = option(
-        None, "--schemas", metavar="DIR", help="Add the messages whose Kafka-style JSON specs are in DIR."
+        None, metavar="DIR", help="Add the messages whose Kafka-style JSON specs are in DIR.", group="Proposals"
     )
 
     def overlay(self) -> Overlay | None:

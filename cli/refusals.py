@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka_api.extras import install_hint
+from mockraft.kafka_api.options import OptionError
 from mockraft.kafka_api.private_files import write_private
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ def blaming(option: str, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except caught as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
+        raise OptionError(str(error), option) from None
 
 
 def end(command: str, error: object, code: ExitCode) -> NoReturn:
     """End `mockraft COMMAND` with this exit code and the error on stderr."""
-    typer.echo(f"mockraft {command}: {error}", err=True)
-    raise typer.Exit(code)
+    print(f"mockraft {command}: {error}", file=sys.stderr)
+    raise SystemExit(code)
 
 
 def end_without(command: str, package: str | None, extra: str) -> NoReturn:
@@ -45,7 +46,7 @@ def write_json(command: str, path: Path | None, tree: object) -> None:
         return
     text = json.dumps(tree, indent=1, ensure_ascii=False)
     if path == Path("-"):
-        typer.echo(text)
+        print(text)
         return
     write_file(command, path, f"{text}\n".encode(errors="backslashreplace"))
 
@@ -59,7 +60,7 @@ def write_file(command: str, path: Path, content: bytes) -> None:
 
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:
-    """Parse host:port; BadParameter for anything else."""
+    """Parse host:port; OptionError for anything else."""
     from mockraft.wire.connection import endpoint_of
 
     with blaming(option):
@@ -72,7 +73,7 @@ def hosts_and_ports(text: str, option: str) -> tuple[tuple[str, int], ...]:
 
 
 def client_security(path: Path | None) -> ClientSecurity | None:
-    """Read the file of --command-config; BadParameter when it cannot be used."""
+    """Read the file of --command-config; OptionError when it cannot be used."""
     from mockraft.kafka_configs.client_properties import read_properties
 
     with blaming("--command-config", OSError, ValueError):
@@ -80,7 +81,7 @@ def client_security(path: Path | None) -> ClientSecurity | None:
 
 
 def api_filter(filters: Sequence[str] | None) -> Filter:
-    """Parse --filter; BadParameter names an unknown API."""
+    """Parse --filter; OptionError names an unknown API."""
     from mockraft.spark_replay.recording import Filter
 
     with blaming("--filter"):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
 from mockraft.cli.refusals import end
+from mockraft.kafka_api.options import option
 from mockraft.releases import SUPPORTED, release
 
 if TYPE_CHECKING:
@@ -42,21 +42,16 @@ Kafka's jars are fetched once by Maven; Java 17 or newer is needed. Nothing is l
 """ + exit_codes(ExitCode.MISSING, done="it was stopped", failed="a broker ended, or did not start")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("run-kafka", help=ABOUT)(as_typer(run_kafka))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Options of `mockraft run-kafka`."""
 
-    brokers: int = option(1, min=1, max=9, help="How many brokers; each takes about 200 MB of memory.")
+    brokers: int = option(1, lowest=1, highest=9, help="How many brokers; each takes about 200 MB of memory.")
     kafka_version: str = option(
         release().kafka_version, help=f"The Kafka version of the brokers: {SUPPORTED[0]} to {SUPPORTED[-1]}."
     )
-    log_dirs: int = option(2, min=1, max=8, help="Log directories of each broker.")
-    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds instead of at Ctrl-C.")
+    log_dirs: int = option(2, lowest=1, highest=8, help="Log directories of each broker.")
+    for_s: float | None = option(None, "--for", lowest=0, help="Stop after so many seconds instead of at Ctrl-C.")
 
 
 def run_kafka(options: Options) -> None:
@@ -242,3 +237,6 @@ def _signals_as_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+COMMANDS = {"run-kafka": Command("run-kafka", run_kafka, ABOUT)}

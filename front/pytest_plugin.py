@@ -33,9 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _marker_options() -> list[str]:
     """Return the names of the marker's options; those of the controller are in the table of options."""
-    from mockraft.server.config import ROWS
+    from mockraft.server.config import OPTIONS
 
-    return ["brokers=1", "controllers=3", "strict=True", "assert_all_used=False", *(f"{row.name}=…" for row in ROWS)]
+    return ["brokers=1", "controllers=3", "strict=True", "assert_all_used=False", *(f"{row.name}=…" for row in OPTIONS)]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@
 * `shell` is the asyncio side of any listener: sockets (`listening`), `tls`, timer, idle connections.
 * `clock` is the machine's time, or virtual time.
 * `error_responses` are those of APIs that both controllers and brokers have.
-* `option_types` checks the values of options.
+* `options` are declared once, with type, bounds, default and help; command lines and checks are made from that.
 * `extras` explains how to install a missing package.
 * `pages` renders HTML from a template of a package, and cleans text for XML.
 * `private_files` and `directory_lock` are for files of one process, `linear_patterns` for regular expressions of users.

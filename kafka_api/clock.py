@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Final, Protocol
 
-from mockraft.kafka_api.option_types import check_option
+from mockraft.kafka_api.options import check_option
 
 
 class Timer(Protocol):

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.option_types import check_option
-from mockraft.releases import DEFAULT, release
+from mockraft.kafka_api.options import INT_MAX, PORT_MAX, check_option, option, options_of
+from mockraft.releases import DEFAULT, SUPPORTED, release
 from mockraft.server import security_options
-from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
+from mockraft.server.security_options import MECHANISMS, SECURITY_PROTOCOLS, SSL_CLIENT_AUTH
 
 if TYPE_CHECKING:
     from mockraft.server.controller.quorum.voter_set import VoterSet
@@ -50,112 +50,163 @@ class ControllerConfig:
     voters.
     """
 
-    node_id: int = option(3000, "Cluster", "The controller's node id.", lowest=0, highest=INT_MAX)
+    node_id: int = option(3000, group="Cluster", help="The controller's node id.", lowest=0, highest=INT_MAX)
     cluster_id: str = option(
-        CLUSTER_ID, "Cluster", "The cluster's id. Default: the id in the data directory, else a new one."
+        CLUSTER_ID,
+        group="Cluster",
+        help="The cluster's id. Default: the id in the data directory, else a new one.",
+        shown_default="",
     )
-    host: str = option("127.0.0.1", "Listening", "Address to listen on.")
-    port: int = option(9093, "Listening", "Port to listen on; 0 takes any free one.", lowest=0, highest=PORT_MAX)
+    host: str = option("127.0.0.1", group="Listening", help="Address to listen on.")
+    port: int = option(
+        9093, group="Listening", help="Port to listen on; 0 takes any free one.", lowest=0, highest=PORT_MAX
+    )
     advertised_host: str | None = option(
-        None, "Listening", "Host that brokers connect to, if it differs from the one listened on."
+        None, group="Listening", help="Host that brokers connect to, if it differs from the one listened on."
     )
     advertised_port: int | None = option(
-        None, "Listening", "Port that brokers connect to, if it differs.", highest=PORT_MAX
+        None, group="Listening", help="Port that brokers connect to, if it differs.", highest=PORT_MAX, lowest=1
     )
-    controller_listener_name: str = option("CONTROLLER", "Listening", "The brokers' controller.listener.names.")
+    controller_listener_name: str = option(
+        "CONTROLLER", group="Listening", help="The brokers' controller.listener.names."
+    )
     data_dir: Path | None = option(
-        None, "Metadata log", "Directory of the metadata log, in Kafka's own format. Default: in memory."
+        None, group="Metadata log", help="Directory of the metadata log, in Kafka's own format. Default: in memory."
     )
     initial_state: Path | None = option(
         None,
-        "Test setup",
-        "A saved state, or a snapshot (.checkpoint) of Kafka's metadata log, that a new log begins with.",
+        group="Test setup",
+        help="A saved state, or a snapshot (.checkpoint) of Kafka's metadata log, that a new log begins with.",
     )
-    seed: int | None = option(None, "Cluster", "Seed of everything random, for runs that repeat.", lowest=None)
+    seed: int | None = option(
+        None,
+        group="Cluster",
+        help="Seed of everything random, for runs that repeat.",
+    )
 
     metadata_version: int = option(
-        0, "Cluster", "metadata.version of a new log: a name (4.1-IV1), a release (4.1) or a level (7 to 33).", lowest=0
+        0,
+        kind=str,
+        shown_default="the newest",
+        group="Cluster",
+        help="metadata.version of a new log: a name (4.1-IV1), a release (4.1) or a level (7 to 33).",
+        lowest=0,
     )
     kraft_version: int | None = option(None, lowest=0, highest=1)
     features: Mapping[str, int] = option(
         {},
-        "Cluster",
-        "Level of a feature in a new log (kafka-storage format --feature): group.version=0. Default: those of the"
+        "--feature",
+        metavar="NAME=LEVEL",
+        group="Cluster",
+        help="Level of a feature in a new log (kafka-storage format --feature): group.version=0. Default: those of the"
         " metadata.version.",
     )
     unstable_feature_versions_enable: bool = option(
-        False, "Cluster", "Allow feature levels that are not ready in the release (unstable.feature.versions.enable)."
+        False,
+        group="Cluster",
+        help="Allow feature levels that are not ready in the release (unstable.feature.versions.enable).",
     )
     unstable_api_versions_enable: bool = option(
-        False, "Cluster", "Also name levels that are not ready in ApiVersions (unstable.api.versions.enable)."
+        False,
+        group="Cluster",
+        help="Also name levels that are not ready in ApiVersions (unstable.api.versions.enable).",
     )
-    release: str = option(DEFAULT, "Cluster", "Be the controller of this Kafka release: 3.7 to 4.4.")
+    release: str = option(
+        DEFAULT,
+        "--release",
+        "--as-version",
+        group="Cluster",
+        help="Be the controller of this Kafka release: 3.7 to 4.4.",
+        completes=tuple(each.rpartition(".")[0] for each in SUPPORTED),
+    )
     api_versions: "Mapping[int, Range | None]" = option(
-        {}, "Cluster", "Versions that an API offers, by its name or key; API=off for none."
+        {},
+        metavar="API=MIN-MAX",
+        group="Cluster",
+        help="Versions that an API offers, by its name or key; API=off for none.",
     )
 
     controller_quorum_voters: str | None = option(
         None,
-        "Quorum",
-        "The voters of a quorum of separate processes at kraft.version 0 (controller.quorum.voters): ID@HOST:PORT,…",
+        group="Quorum",
+        help=(
+            "The voters of a quorum of separate processes at kraft.version 0 (controller.quorum.voters): ID@HOST:PORT,…"
+        ),
     )
     initial_controllers: str | None = option(
         None,
-        "Quorum",
-        "The first voters of a quorum of separate processes, including this one, in the form that kafka-storage format"
-        " takes: ID@HOST:PORT:DIRECTORY_ID,…",
+        group="Quorum",
+        help=(
+            "The first voters of a quorum of separate processes, including this one, in the form that "
+            "kafka-storage format takes: ID@HOST:PORT:DIRECTORY_ID,…"
+        ),
     )
     controller_quorum_bootstrap_servers: str | None = option(
         None,
-        "Quorum",
-        "Controllers of a quorum that this one follows as an observer until it is added as a voter: HOST:PORT,…",
+        group="Quorum",
+        help="Controllers of a quorum that this one follows as an observer until it is added as a voter: HOST:PORT,…",
     )
-    controller_quorum_election_timeout_ms: int = option(1_000)
-    controller_quorum_fetch_timeout_ms: int = option(2_000)
-    controller_quorum_election_backoff_max_ms: int = option(1_000)
-    controller_quorum_request_timeout_ms: int = option(2_000)
-    controller_quorum_retry_backoff_ms: int = option(20)
+    controller_quorum_election_timeout_ms: int = option(1_000, lowest=1)
+    controller_quorum_fetch_timeout_ms: int = option(2_000, lowest=1)
+    controller_quorum_election_backoff_max_ms: int = option(1_000, lowest=1)
+    controller_quorum_request_timeout_ms: int = option(2_000, lowest=1)
+    controller_quorum_retry_backoff_ms: int = option(20, lowest=1)
 
     session_timeout_ms: int = option(
-        9_000, "Cluster", "Fence a broker that sends no heartbeat for so long (broker.session.timeout.ms)."
+        9_000,
+        group="Cluster",
+        help="Fence a broker that sends no heartbeat for so long (broker.session.timeout.ms).",
+        lowest=1,
     )
-    heartbeat_interval_ms: int = option(2_000)
+    heartbeat_interval_ms: int = option(2_000, lowest=1)
     metadata_max_idle_interval_ms: int = option(
-        500, "Metadata log", "Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
+        500, group="Metadata log", help="Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
     )
     auto_leader_rebalance_enable: bool = option(True)
     leader_imbalance_check_interval_seconds: int = option(
-        300, "Cluster", "Elect the preferred leaders, where others lead, this often."
+        300, group="Cluster", help="Elect the preferred leaders, where others lead, this often.", lowest=1
     )
     unclean_leader_election_interval_ms: int = option(
         300_000,
-        "Cluster",
-        "Look for leaderless partitions whose topic allows an unclean election this often.",
+        group="Cluster",
+        help="Look for leaderless partitions whose topic allows an unclean election this often.",
+        lowest=1,
     )
     metadata_log_max_record_bytes_between_snapshots: int = option(
-        20_971_520, "Metadata log", "Write a snapshot after so many bytes of log."
+        20_971_520, group="Metadata log", help="Write a snapshot after so many bytes of log.", lowest=1
     )
     metadata_log_max_snapshot_interval_ms: int = option(
-        3_600_000, "Metadata log", "Write a snapshot after so long; 0 is never.", lowest=0
+        3_600_000, group="Metadata log", help="Write a snapshot after so long; 0 is never.", lowest=0
     )
     metadata_max_retention_bytes: int = option(
-        104_857_600, "Metadata log", "Drop log segments that a snapshot covers above so many bytes.", lowest=0
+        104_857_600,
+        group="Metadata log",
+        help="Drop log segments that a snapshot covers above so many bytes.",
+        lowest=0,
     )
-    metadata_log_segment_bytes: int = option(1_073_741_824, "Metadata log", "Size of a segment file of the log.")
+    metadata_log_segment_bytes: int = option(
+        1_073_741_824, group="Metadata log", help="Size of a segment file of the log.", lowest=1
+    )
     metadata_log_fsync: bool = option(
-        False, "Metadata log", "Force every append to the disk, so that it survives a power cut too."
+        False, group="Metadata log", help="Force every append to the disk, so that it survives a power cut too."
     )
 
-    num_partitions: int = option(1, "Cluster", "Default partitions of a topic.")
-    default_replication_factor: int = option(1, "Cluster", "Default replicas of a partition.")
-    min_insync_replicas: int = option(1, "Cluster", "min.insync.replicas that a new log begins with.")
+    num_partitions: int = option(1, group="Cluster", help="Default partitions of a topic.", lowest=1)
+    default_replication_factor: int = option(1, group="Cluster", help="Default replicas of a partition.", lowest=1)
+    min_insync_replicas: int = option(
+        1, group="Cluster", help="min.insync.replicas that a new log begins with.", lowest=1
+    )
     delete_topic_enable: bool = option(True)
     server_properties: Mapping[str, str] = option(
         {},
-        "Cluster",
-        "A property of the controller's server.properties, as in group.streams.max.heartbeat.interval.ms=20000: bounds"
-        " and defaults of groups' and topics' configs, for instance. One that is an option here sets that option;"
-        " both with different values are refused.",
+        "--server-property",
+        metavar="KEY=VALUE",
+        group="Cluster",
+        help=(
+            "A property of the controller's server.properties, as in "
+            "group.streams.max.heartbeat.interval.ms=20000: bounds and defaults of groups' and topics' configs, "
+            "for instance. One that is an option here sets that option; both with different values are refused."
+        ),
     )
 
     proposals: frozenset[str] = frozenset()
@@ -163,104 +214,136 @@ class ControllerConfig:
 
     create_topic_policy: "CreateTopicPolicy | None" = None
     alter_config_policy: "AlterConfigPolicy | None" = None
-    controller_quota_window_num: int = option(11)
-    controller_quota_window_size_seconds: int = option(1)
+    controller_quota_window_num: int = option(11, lowest=1)
+    controller_quota_window_size_seconds: int = option(1, lowest=1)
 
     authorizer: bool = option(
-        False, "Authorization", "Check every request against ACLs, as Kafka's StandardAuthorizer does."
+        False, group="Authorization", help="Check every request against ACLs, as Kafka's StandardAuthorizer does."
     )
     super_users: str = option(
         "",
-        "Authorization",
-        'Principals that may do everything: "User:admin;User:broker". Naming any turns --authorizer on.',
+        group="Authorization",
+        help='Principals that may do everything: "User:admin;User:broker". Naming any turns --authorizer on.',
     )
     allow_everyone_if_no_acl_found: bool = option(
-        False, "Authorization", "Allow everyone on a resource without any ACL."
+        False, group="Authorization", help="Allow everyone on a resource without any ACL."
     )
 
     delegation_token_secret_key: str | None = option(
         None,
-        "Delegation tokens",
-        "Key of delegation tokens, the same as the brokers'. Default: no delegation tokens. On a command line other"
-        " users can see it: better give a file or the variable.",
+        group="Delegation tokens",
+        help=(
+            "Key of delegation tokens, the same as the brokers'. Default: no delegation tokens. On a command line "
+            "other users can see it: better give a file or the variable."
+        ),
         is_secret=True,
     )
     delegation_token_max_lifetime_ms: int = option(
-        604_800_000, "Delegation tokens", "A delegation token cannot be renewed after so long."
+        604_800_000, group="Delegation tokens", help="A delegation token cannot be renewed after so long.", lowest=1
     )
     delegation_token_expiry_time_ms: int = option(
-        86_400_000, "Delegation tokens", "A delegation token must be renewed after so long."
+        86_400_000, group="Delegation tokens", help="A delegation token must be renewed after so long.", lowest=1
     )
     delegation_token_expiry_check_interval_ms: int = option(
-        3_600_000, "Delegation tokens", "Remove expired delegation tokens this often."
+        3_600_000, group="Delegation tokens", help="Remove expired delegation tokens this often.", lowest=1
     )
 
     security_protocol: str = option(
         "PLAINTEXT",
-        "Security",
-        "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as in the brokers' listener.security.protocol.map.",
+        choices=tuple(SECURITY_PROTOCOLS),
+        group="Security",
+        help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as in the brokers' listener.security.protocol.map.",
     )
-    ssl_certificate_file: Path | None = option(None, "Security", "PEM file of the controller's certificate chain.")
-    ssl_key_file: Path | None = option(None, "Security", "PEM file of its private key, without a password.")
+    ssl_certificate_file: Path | None = option(
+        None, group="Security", help="PEM file of the controller's certificate chain."
+    )
+    ssl_key_file: Path | None = option(None, group="Security", help="PEM file of its private key, without a password.")
     ssl_truststore_file: Path | None = option(
-        None, "Security", "PEM file of the authorities that sign the brokers' certificates."
+        None, group="Security", help="PEM file of the authorities that sign the brokers' certificates."
     )
-    ssl_client_auth: str = option("none", "Security", "Client certificates of brokers: none, requested or required.")
+    ssl_client_auth: str = option(
+        "none",
+        choices=SSL_CLIENT_AUTH,
+        group="Security",
+        help="Client certificates of brokers: none, requested or required.",
+    )
     ssl_principal_mapping_rules: str = option(
         "DEFAULT",
-        "Security",
-        "Map the names in certificates to users: RULE:pattern/replacement/[LU], …, DEFAULT.",
+        group="Security",
+        help="Map the names in certificates to users: RULE:pattern/replacement/[LU], …, DEFAULT.",
     )
     sasl_enabled_mechanisms: tuple[str, ...] = option(
-        (), "Security", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; several separated by commas."
+        (),
+        metavar="MECHANISM,…",
+        choices=MECHANISMS,
+        group="Security",
+        help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; several separated by commas.",
     )
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram_users: "tuple[ScramUser, ...]" = ()
     client_security: "ClientSecurity | None" = None
-    sasl_server_max_receive_size: int = option(524_288)
+    sasl_server_max_receive_size: int = option(524_288, lowest=1)
     connections_max_reauth_ms: int = option(
-        0, "Security", "A SASL connection must authenticate again within so long; 0 is never.", lowest=0
+        0, group="Security", help="A SASL connection must authenticate again within so long; 0 is never.", lowest=0
     )
     connection_failed_authentication_delay_ms: int = option(100, lowest=0, highest=INT_MAX)
     show_secrets: bool = option(
         False,
-        "Security",
-        "Show passwords, keys, tokens and sensitive configs in the journal, the state, its files and logs, which have "
-        "[hidden] or asterisks instead.",
+        group="Security",
+        help=(
+            "Show passwords, keys, tokens and sensitive configs in the journal, the state, its files and logs, "
+            "which have [hidden] or asterisks instead."
+        ),
     )
     authentication_timeout_ms: int = option(
-        30_000, "Security", "Close a connection that is not authenticated after so long."
+        30_000, group="Security", help="Close a connection that is not authenticated after so long.", lowest=1
     )
     unauthenticated_connections_max: int = option(
-        4_096, "Security", "Refuse further connections while so many are not authenticated."
+        4_096, group="Security", help="Refuse further connections while so many are not authenticated.", lowest=1
     )
 
     frame_bytes_max: int = option(
         104_857_600,
-        "Limits",
-        "Close the connection of a longer request (socket.request.max.bytes).",
+        group="Limits",
+        help="Close the connection of a longer request (socket.request.max.bytes).",
         lowest=64,
         highest=INT_MAX,
     )
     request_elements_max: int = option(
         65_536,
-        "Limits",
-        "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged fields. "
-        "AlterPartition and AssignReplicasToDirs may have four times as many.",
+        group="Limits",
+        help=(
+            "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged "
+            "fields. AlterPartition and AssignReplicasToDirs may have four times as many."
+        ),
+        lowest=1,
     )
-    received_bytes_max: int = option(536_870_912)
+    received_bytes_max: int = option(536_870_912, lowest=1)
     write_bytes_max: int = option(
-        67_108_864, "Limits", "Close a connection with more bytes that its peer has not read."
+        67_108_864, group="Limits", help="Close a connection with more bytes that its peer has not read.", lowest=1
     )
-    write_stuck_ms: int = option(60_000, "Limits", "Close a connection whose peer reads nothing for so long.")
-    connections_max: int = option(50_000, "Limits", "Refuse further connections.")
-    connections_max_idle_ms: int = option(600_000, "Limits", "Close a connection without any traffic for so long.")
-    journal_entries_max: int = option(20_000, "Limits", "Exchanges kept in the journal; 0 keeps no journal.", lowest=0)
-    journal_bytes_max: int = option(67_108_864, "Limits", "Bytes kept in the journal; the oldest exchanges go first.")
+    write_stuck_ms: int = option(
+        60_000, group="Limits", help="Close a connection whose peer reads nothing for so long.", lowest=1
+    )
+    connections_max: int = option(50_000, group="Limits", help="Refuse further connections.", lowest=1)
+    connections_max_idle_ms: int = option(
+        600_000, group="Limits", help="Close a connection without any traffic for so long.", lowest=1
+    )
+    journal_entries_max: int = option(
+        20_000, group="Limits", help="Exchanges kept in the journal; 0 keeps no journal.", lowest=0
+    )
+    journal_bytes_max: int = option(
+        67_108_864, group="Limits", help="Bytes kept in the journal; the oldest exchanges go first.", lowest=1
+    )
 
     def __post_init__(self) -> None:
         for each in (declared for declared in fields(self) if declared.repr):  # errors would show the secret others
             check_option(each.name, getattr(self, each.name), each.type, *BOUNDS.get(each.name, ()))
+        for row in OPTIONS:
+            value = getattr(self, row.name)
+            for one in value if row.by_commas else (value,):
+                if row.choices and one not in row.choices:
+                    raise ValueError(f"{row.name}={one!r}: it must be {' or '.join(row.choices)}")
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
             raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
         for user in self.super_user_principals:
@@ -391,8 +474,8 @@ class ControllerConfig:
         _ = self.bootstrap_addresses
 
 
-ROWS = tuple(row for row in map(row_of, fields(ControllerConfig)) if row is not None)
+OPTIONS = options_of(ControllerConfig, {each.name: each.type for each in fields(ControllerConfig)})
 """The options of a controller that are more than a value: their bounds, and help where `mockraft serve` has them."""
 
-BOUNDS = {row.name: (row.lowest, row.highest) for row in ROWS if row.lowest is not None and row.highest is not None}
+BOUNDS = {each.name: (each.lowest, each.highest) for each in OPTIONS if each.lowest is not None}
 """Lowest and highest value of each number."""

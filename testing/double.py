@@ -15,7 +15,7 @@ from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.directory_ids import draw_cluster_id
 from mockraft.kafka_api.extras import install_hint
-from mockraft.kafka_api.option_types import check_option
+from mockraft.kafka_api.options import check_option
 from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of

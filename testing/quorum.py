@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.kafka_api.journal import Journal
-from mockraft.kafka_api.option_types import check_option
+from mockraft.kafka_api.options import check_option
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.running import RunningController

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from mockraft.cli.admin.remote import Remote, compact, given, group, remote, table, value_of
+from mockraft.cli.admin.remote import Remote, RemoteCommands, compact, given, known, table, value_of
+from mockraft.kafka_api.options import Option
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
 
 BROKERS = """The registered brokers. Without a command: list them.
 
-\b
   mockraft brokers
   mockraft brokers fence 1               until its next heartbeat
   mockraft brokers expire-session 1      as if it had not been heard of
@@ -22,27 +21,30 @@ BROKERS = """The registered brokers. Without a command: list them.
 """
 TOPICS = """The topics and their partitions. Without a command: list them.
 
-\b
   mockraft topics
   mockraft topics elect orders 0 --leader 2
 """
 RECORDS = """The metadata log. Without a command: its newest records, as Kafka's JSON.
 
-\b
   mockraft records --limit 5
   mockraft records --from 0 --json
   mockraft records append FeatureLevelRecord '{"name": "group.version", "featureLevel": 1}'
 """
 
-BrokerId = Annotated[int, typer.Argument(metavar="ID", help="The broker's id.")]
+BrokerId = Annotated[
+    int,
+    Option(
+        is_argument=True, metavar="ID", help="The broker's id.", completes=known("/v1/brokers", "brokers", "brokerId")
+    ),
+]
 
 
-broker_commands = group("brokers", BROKERS, "List, fence and unregister brokers.")
-topic_commands = group("topics", TOPICS, "List topics; elect leaders.")
-record_commands = group("records", RECORDS, "Read the metadata log; append records.")
+broker_commands = RemoteCommands("brokers", BROKERS)
+topic_commands = RemoteCommands("topics", TOPICS)
+record_commands = RemoteCommands("records", RECORDS)
 
 
-@remote(broker_commands)
+@broker_commands.add()
 def brokers(to: Remote) -> None:
     """List the brokers, by id."""
     found = to.api.get("/v1/brokers")
@@ -65,40 +67,40 @@ def brokers(to: Remote) -> None:
     to.show(found, lambda: table(columns, rows, "no brokers are registered"))
 
 
-@remote(broker_commands, "fence", "Fence a broker.")
+@broker_commands.add("fence")
 def fence(to: Remote, broker_id: BrokerId) -> None:
     """Fence a broker; its next heartbeat that does not ask to be fenced unfences it."""
     _command(to, broker_id, "fence")
 
 
-@remote(broker_commands, "unfence", "Unfence a broker.")
+@broker_commands.add("unfence")
 def unfence(to: Remote, broker_id: BrokerId) -> None:
     """Unfence a broker and renew its session."""
     _command(to, broker_id, "unfence")
 
 
-@remote(broker_commands, "expire-session", "Have its session be over.")
+@broker_commands.add("expire-session")
 def expire_session(to: Remote, broker_id: BrokerId) -> None:
     """Have a broker's session be over now: it is fenced until its next heartbeat."""
     _command(to, broker_id, "expire-session")
 
 
-@remote(broker_commands, "unregister", "Forget a broker.")
+@broker_commands.add("unregister")
 def unregister(to: Remote, broker_id: BrokerId) -> None:
     """Forget a broker, as UnregisterBroker does."""
     to.api.send("POST", f"/v1/brokers/{broker_id}/unregister")
     to.show(None, f"broker {broker_id} is not registered any more")
 
 
-@remote(broker_commands, "fail-log-dir", "Take one of its log directories as offline.")
+@broker_commands.add("fail-log-dir")
 def fail_log_dir(
-    to: Remote, broker_id: BrokerId, directory: Annotated[str, typer.Argument(help="The directory's id.")]
+    to: Remote, broker_id: BrokerId, directory: Annotated[str, Option(is_argument=True, help="The directory's id.")]
 ) -> None:
     """Take a log directory offline, as when the broker reports it."""
     _command(to, broker_id, "fail-log-dir", {"id": directory})
 
 
-@remote(topic_commands)
+@topic_commands.add()
 def topics(to: Remote) -> None:
     """List the partitions of all topics."""
     found = to.api.get("/v1/topics")
@@ -118,13 +120,13 @@ def topics(to: Remote) -> None:
     to.show(found, lambda: table(columns, rows, "no topics"))
 
 
-@remote(topic_commands, "elect", "Make a replica the leader.")
+@topic_commands.add("elect")
 def elect(
     to: Remote,
-    topic: Annotated[str, typer.Argument(help="Name of the topic.")],
-    partition: Annotated[int, typer.Argument(help="Number of the partition.")],
-    leader: Annotated[int | None, typer.Option(help="The replica to lead. Default: the preferred one.")] = None,
-    unclean: Annotated[bool, typer.Option("--unclean", help="Also one that is not in sync.")] = False,
+    topic: Annotated[str, Option(is_argument=True, help="Name of the topic.")],
+    partition: Annotated[int, Option(is_argument=True, help="Number of the partition.")],
+    leader: Annotated[int | None, Option(help="The replica to lead. Default: the preferred one.")] = None,
+    unclean: Annotated[bool, Option(flags=("--unclean",), help="Also one that is not in sync.")] = False,
 ) -> None:
     """Make a replica the leader of a partition."""
     body = given(topic=topic, partition=partition, unclean=unclean, leader=leader)
@@ -132,13 +134,13 @@ def elect(
     to.show(found, f"{topic}-{partition} is led by {found['leader']} in epoch {found['leaderEpoch']}")
 
 
-@remote(record_commands)
+@record_commands.add()
 def records(
     to: Remote,
     from_: Annotated[
-        int | None, typer.Option("--from", help="First offset; a negative one counts from the end.")
+        int | None, Option(flags=("--from",), help="First offset; a negative one counts from the end.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many.")] = 20,
+    limit: Annotated[int, Option(lowest=1, help="How many.")] = 20,
 ) -> None:
     """List records of the metadata log."""
     found = to.api.get("/v1/records", **{"from": -limit if from_ is None else from_, "limit": limit})
@@ -146,12 +148,12 @@ def records(
     to.show(found, lambda: table(("OFFSET", "EPOCH", "TYPE", "RECORD"), rows, "no records"))
 
 
-@remote(record_commands, "append", "Write a metadata record.")
+@record_commands.add("append")
 def append(
     to: Remote,
-    type_: Annotated[str, typer.Argument(metavar="TYPE", help="ConfigRecord, FenceBrokerRecord, …")],
-    record: Annotated[str, typer.Argument(metavar="JSON", help="Its fields as Kafka's JSON.")],
-    version: Annotated[int | None, typer.Option(help="Default: the one that fits.")] = None,
+    type_: Annotated[str, Option(is_argument=True, metavar="TYPE", help="ConfigRecord, FenceBrokerRecord, …")],
+    record: Annotated[str, Option(is_argument=True, metavar="JSON", help="Its fields as Kafka's JSON.")],
+    version: Annotated[int | None, Option(help="Default: the one that fits.")] = None,
 ) -> None:
     """Write a metadata record; it must follow from the state."""
     body = {**given(type=type_, version=version), "record": value_of(record)}
@@ -195,3 +197,6 @@ def _directories(log_dirs: list[dict[str, str]]) -> str:
 
 def _ids(brokers: list[int]) -> str:
     return ",".join(map(str, brokers)) or "none"
+
+
+COMMANDS = {"brokers": broker_commands.command, "topics": topic_commands.command, "records": record_commands.command}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from mockraft.cli.admin.remote import Remote, group, remote, table
+from mockraft.cli.admin.remote import Remote, RemoteCommands, known, table
+from mockraft.kafka_api.options import Milliseconds, Option
 from mockraft.kafka_api.private_files import write_private
 
 STATE = """A running controller as a whole. Without a command: how it stands.
 
-\b
   mockraft state --json                  all that it knows
   mockraft state save cluster.state      as one file: serve --initial-state, Controller(state=…), Kafka's tools
   mockraft state load cluster.state      begin anew with it; connections break
@@ -23,27 +21,23 @@ STATE = """A running controller as a whole. Without a command: how it stands.
 """
 CLOCK = """The controller's clock. Without a command: what time it is.
 
-\b
   mockraft clock
   mockraft clock advance 9s              serve --virtual-clock: sessions end, periodic work runs, without waiting
 """
 SCENARIOS = """The scenarios that stubs are part of, and the state of each. Without a command: list them.
 
-\b
   mockraft scenarios
   mockraft scenarios set failover Recovered
   mockraft scenarios reset               all are Started again
 """
 
-_UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+state_commands = RemoteCommands("state", STATE)
+clock_commands = RemoteCommands("clock", CLOCK)
+scenario_commands = RemoteCommands("scenarios", SCENARIOS)
 
 
-state_commands = group("state", STATE, "Show, save, load, restart or reset the controller.")
-clock_commands = group("clock", CLOCK, "Show the clock; advance a virtual one.")
-scenario_commands = group("scenarios", SCENARIOS, "List and set the scenarios of stubs.")
-
-
-@remote(state_commands)
+@state_commands.add()
 def state(to: Remote) -> None:
     """Tell how the controller stands; with --json all that it knows."""
     if to.as_json:
@@ -64,64 +58,63 @@ def state(to: Remote) -> None:
     to.show(None, lambda: table(("", ""), rows, ""))
 
 
-@remote(state_commands, "save", "Write the whole state into a file.")
-def save(to: Remote, file: Annotated[Path, typer.Argument(help="The file; overwritten.")]) -> None:
+@state_commands.add("save")
+def save(to: Remote, file: Annotated[Path, Option(is_argument=True, help="The file; overwritten.")]) -> None:
     """Write the whole state into a file, a snapshot in Kafka's own format."""
     data = to.api.read("GET", "/v1/state/file")
     write_private(file, data)
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 
-@remote(state_commands, "load", "Begin anew with a saved state.")
+@state_commands.add("load")
 def load(
-    to: Remote, file: Annotated[Path, typer.Argument(help="What save wrote, or a *.checkpoint of Kafka's.")]
+    to: Remote, file: Annotated[Path, Option(is_argument=True, help="What save wrote, or a *.checkpoint of Kafka's.")]
 ) -> None:
     """Begin anew with a saved state; connections break."""
     to.api.read("PUT", "/v1/state/file", file.read_bytes(), {"content-type": "application/octet-stream"})
     to.show(None, f"the controller is as {file} says")
 
 
-@remote(state_commands, "snapshot", "Write a snapshot.")
+@state_commands.add("snapshot")
 def snapshot(to: Remote) -> None:
     """Write a snapshot of all that is committed."""
     found = to.api.send("POST", "/v1/snapshots")
     to.show(found, f"a snapshot up to offset {found['endOffset']}")
 
 
-@remote(state_commands, "restart", "Restart the controller in place.")
+@state_commands.add("restart")
 def restart(to: Remote) -> None:
     """Restart the controller in place, with its log; connections break."""
     to.api.send("POST", "/v1/restart")
     to.show(None, "restarted")
 
 
-@remote(state_commands, "reset", "Take away what a test put in the way.")
+@state_commands.add("reset")
 def reset(
-    to: Remote, state: Annotated[bool, typer.Option("--state", help="A new controller too; connections break.")] = False
+    to: Remote,
+    state: Annotated[bool, Option(flags=("--state",), help="A new controller too; connections break.")] = False,
 ) -> None:
     """Take away stubs, faults, scenarios and the journal's entries, between two tests."""
     to.api.send("POST", "/v1/reset", {"state": state})
     to.show(None, "as it began" if state else "stubs, faults and the journal are empty")
 
 
-@remote(clock_commands)
+@clock_commands.add()
 def clock(to: Remote) -> None:
     """Tell the controller's time."""
     _time(to, to.api.get("/v1/clock"))
 
 
-@remote(clock_commands, "advance", "Move a virtual clock on.")
+@clock_commands.add("advance")
 def advance(
-    to: Remote, by: Annotated[str, typer.Argument(metavar="TIME", help="500ms, 9s, 2m; plain are ms.")]
+    to: Remote,
+    by: Annotated[Milliseconds, Option(is_argument=True, metavar="TIME", help="500ms, 9s, 2m; plain are ms.")],
 ) -> None:
     """Move a virtual clock on; what is due on the way happens at its time."""
-    given = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", by)
-    if given is None:
-        raise typer.BadParameter(f"{by!r} is no time: 500ms, 9s, 2m, 1h", param_hint="TIME")
-    _time(to, to.api.send("POST", "/v1/clock/advance", {"ms": round(float(given[1]) * _UNITS_MS[given[2]])}))
+    _time(to, to.api.send("POST", "/v1/clock/advance", {"ms": by}))
 
 
-@remote(scenario_commands)
+@scenario_commands.add()
 def scenarios(to: Remote) -> None:
     """List the scenarios and their states."""
     found = to.api.get("/v1/scenarios")
@@ -129,17 +122,19 @@ def scenarios(to: Remote) -> None:
     to.show(found, lambda: table(("SCENARIO", "STATE"), rows, "no stub is part of a scenario"))
 
 
-@remote(scenario_commands, "set", "Put a scenario into a state.")
+@scenario_commands.add("set")
 def set_scenario(
     to: Remote,
-    name: Annotated[str, typer.Argument(help="The scenario.")],
-    state: Annotated[str, typer.Argument(help="Its new state.")],
+    name: Annotated[
+        str, Option(is_argument=True, help="The scenario.", completes=known("/v1/scenarios", "scenarios", "name"))
+    ],
+    state: Annotated[str, Option(is_argument=True, help="Its new state.")],
 ) -> None:
     """Put a scenario into a state."""
     to.show(to.api.send("PUT", f"/v1/scenarios/{name}", {"state": state}), f"{name} is {state}")
 
 
-@remote(scenario_commands, "reset", "Start all scenarios again.")
+@scenario_commands.add("reset")
 def reset_scenarios(to: Remote) -> None:
     """Put every scenario back to where it began."""
     to.api.send("POST", "/v1/scenarios/reset")
@@ -150,3 +145,6 @@ def _time(to: Remote, found: dict[str, Any]) -> None:
     time = datetime.fromtimestamp(found["nowMs"] / 1000)
     kind = "virtual" if found["virtual"] else "the machine's"
     to.show(found, f"{time:%Y-%m-%d %H:%M:%S}.{time.microsecond // 1000:03} ({kind} clock)")
+
+
+COMMANDS = {"state": state_commands.command, "clock": clock_commands.command, "scenarios": scenario_commands.command}

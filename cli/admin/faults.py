@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from mockraft.cli.admin.remote import Remote, assignments, compact, given, group, remote, table
+from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, table
 from mockraft.cli.admin.switches import switches
+from mockraft.kafka_api.options import Option, argument, option, required
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
 
 ABOUT = """Faults by name: of connections' bytes, and of the controller itself. Without a command: list them.
 
-\b
   mockraft faults
   mockraft faults kinds                                   the kinds of faults, and their parameters
   mockraft faults add latency latencyMs=200 jitterMs=50
@@ -24,12 +24,18 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 """
 
 
-commands = group("faults", ABOUT, "List, add and switch faults.")
+def _kinds() -> Iterable[str]:
+    from mockraft.server.stubs.faults.every_kind import KINDS  # for completion only
+
+    return KINDS
 
 
-@remote(commands)
+commands = RemoteCommands("faults", ABOUT)
+
+
+@commands.add()
 def listed(
-    to: Remote, unfired: Annotated[bool, typer.Option("--unfired", help="Those that met nothing.")] = False
+    to: Remote, unfired: Annotated[bool, Option(flags=("--unfired",), help="Those that met nothing.")] = False
 ) -> None:
     """List the faults, switched on or off, and how often they fired."""
     found = to.api.get("/v1/faults/unfired" if unfired else "/v1/faults")
@@ -49,7 +55,7 @@ def listed(
     to.show(found, lambda: table(columns, rows, "no faults: mockraft faults add --help"))
 
 
-@remote(commands, "kinds", "What kinds of faults there are.")
+@commands.add("kinds")
 def kinds(to: Remote) -> None:
     """List the kinds of faults with their parameters; * marks required ones."""
     found = to.api.get("/v1/faults/kinds")
@@ -57,24 +63,28 @@ def kinds(to: Remote) -> None:
     to.show(found, lambda: table(("KIND", "PARAMETERS", "WHAT IT DOES"), rows, "no kinds"))
 
 
-@remote(commands, "add", "Switch a new fault on.")
-def add(
-    to: Remote,
-    kind: Annotated[str, typer.Argument(help="One of `mockraft faults kinds`.")],
-    parameters: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters of the fault.")
-    ] = None,
-    match: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Only connections of brokerId=1, clientId=…, node=…")
-    ] = None,
-    toxicity: Annotated[float | None, typer.Option(help="Share of connections that it meets, 0 to 1.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of its random choices.")] = None,
-    off_: Annotated[bool, typer.Option("--off", help="Add it switched off.")] = False,
-    id: Annotated[str | None, typer.Option(help="Its id; made when left out.")] = None,  # noqa: A002
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class AddOptions:
+    """A fault: its kind with parameters, and which connections it meets."""
+
+    kind: str = required(is_argument=True, help="One of `mockraft faults kinds`.", completes=_kinds)
+    parameters: list[str] | None = argument(None, metavar="NAME=VALUE...", help="Parameters of the fault.")
+    match: list[str] | None = option(
+        None, metavar="NAME=VALUE", help="Only connections of brokerId=1, clientId=…, node=…"
+    )
+    toxicity: float | None = option(None, help="Share of connections that it meets, 0 to 1.")
+    seed: int | None = option(None, help="Seed of its random choices.")
+    off: bool = option(False, help="Add it switched off.")
+    id: str | None = option(None, help="Its id; made when left out.")
+
+
+@commands.add("add")
+def add(to: Remote, options: AddOptions) -> None:
     """Switch a new fault on; print its id."""
-    fault = given(id=id, toxicity=toxicity, seed=seed, match=assignments(match or (), "--match") or None)
-    fault |= {"kind": kind, "enabled": not off_, "params": assignments(parameters or (), "NAME=VALUE")}
+    match = assignments(options.match or (), "--match") or None
+    fault = given(id=options.id, toxicity=options.toxicity, seed=options.seed, match=match)
+    params = assignments(options.parameters or (), "NAME=VALUE")
+    fault |= {"kind": options.kind, "enabled": not options.off, "params": params}
     made = to.api.send("POST", "/v1/faults", fault)
     to.show(made, made["id"])
 
@@ -82,9 +92,9 @@ def add(
 switches(commands, "fault")
 
 
-@remote(commands, "plan", "The plan that runs, or --stop it.")
+@commands.add("plan")
 def plan(
-    to: Remote, stop: Annotated[bool, typer.Option("--stop", help="End the plan and what it switched on.")] = False
+    to: Remote, stop: Annotated[bool, Option(flags=("--stop",), help="End the plan and what it switched on.")] = False
 ) -> None:
     """Show the plan's steps, in ms from its start, and where each is."""
     if stop:
@@ -107,3 +117,6 @@ def _parameter(parameter: Mapping[str, Json]) -> str:
         return f"{parameter['name']}=*"
     default = parameter["default"]
     return f"{parameter['name']}={default if isinstance(default, str) else compact(default)}"
+
+
+COMMANDS = {"faults": commands.command}

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from mockraft.cli.admin.remote import Remote, group, remote, table
+from mockraft.cli.admin.remote import Remote, RemoteCommands, known, table
 from mockraft.cli.traffic.record import MatchOptions
+from mockraft.kafka_api.options import Option
 from mockraft.kafka_api.private_files import write_private
 from mockraft.wire.names import camel
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ABOUT = """Another controller's answers as stubs. Without a command: list the recordings.
 
-\b
   mockraft recordings start 127.0.0.1:9093           prints the bootstrap address for brokers and clients
   mockraft recordings stubs recording-1 --out stubs.json
   mockraft recordings stop recording-1 --load        answer so from now on
@@ -26,15 +25,18 @@ ABOUT = """Another controller's answers as stubs. Without a command: list the re
   mockraft recordings remove recording-1
 """
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The recording's id.")]
-Out = Annotated[Path | None, typer.Option(help="Write the stubs into this file; stdout when left out.")]
-Load = Annotated[bool, typer.Option("--load", help="Add the stubs to this controller's, in place of printing them.")]
+Id = Annotated[
+    str,
+    Option(is_argument=True, metavar="ID", help="The recording's id.", completes=known("/v1/recordings", "recordings")),
+]
+Out = Annotated[Path | None, Option(help="Write the stubs into this file; stdout when left out.")]
+Load = Annotated[bool, Option(flags=("--load",), help="Add the stubs to this controller's, in place of printing them.")]
 
 
-commands = group("recordings", ABOUT, "Record another controller's responses as stubs.")
+commands = RemoteCommands("recordings", ABOUT)
 
 
-@remote(commands)
+@commands.add()
 def listed(to: Remote) -> None:
     """List the recordings and the requests that each has recorded."""
     found = to.api.get("/v1/recordings")
@@ -43,37 +45,37 @@ def listed(to: Remote) -> None:
     to.show(found, lambda: table([name.upper() for name in names], rows, "no recordings: mockraft recordings --help"))
 
 
-@remote(commands, "start", "Listen in front of another controller.")
+@commands.add("start")
 def start(
     to: Remote,
-    upstream: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The controller that answers.")],
+    upstream: Annotated[str, Option(is_argument=True, metavar="HOST:PORT", help="The controller that answers.")],
     choice: MatchOptions,
-    listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where brokers connect.")] = "127.0.0.1:0",
+    listen: Annotated[str, Option(metavar="ADDRESS:PORT", help="Where brokers connect.")] = "127.0.0.1:0",
 ) -> None:
     """Listen in front of another controller; print the recording's id and where brokers connect."""
     made = to.api.send("POST", "/v1/recordings", {"upstream": upstream, "listen": listen, **_choice(choice)})
     to.show(made, f"{made['id']} bootstrap={made['bootstrap']}")
 
 
-@remote(commands, "stubs", "The stubs so far; the recording goes on.")
+@commands.add("stubs")
 def stubs(to: Remote, recording_id: Id, out: Out = None) -> None:
     """Give the stubs of what was recorded so far; it goes on."""
     _give(to, to.api.get(f"/v1/recordings/{recording_id}/stubs"), out)
 
 
-@remote(commands, "stop", "End a recording, and give its stubs.")
+@commands.add("stop")
 def stop(to: Remote, recording_id: Id, out: Out = None, load: Load = False) -> None:
     """End a recording, and give its stubs; who is connected there is disconnected."""
     _give(to, to.api.send("POST", f"/v1/recordings/{recording_id}/stop{_load(load)}"), out)
 
 
-@remote(commands, "journal", "The stubs of what this controller has answered.")
+@commands.add("journal")
 def journal(to: Remote, choice: MatchOptions, out: Out = None, load: Load = False) -> None:
     """Give the stubs of what this controller has answered."""
     _give(to, to.api.send("POST", f"/v1/recordings/journal{_load(load)}", _choice(choice)), out)
 
 
-@remote(commands, "remove", "End a recording and forget it.")
+@commands.add("remove")
 def remove(to: Remote, recording_id: Id) -> None:
     """End a recording and forget it; stubs that were loaded stay."""
     to.api.send("DELETE", f"/v1/recordings/{recording_id}")
@@ -96,3 +98,6 @@ def _give(to: Remote, found: dict[str, Any], out: Path | None) -> None:
     where = "loaded" if found["loaded"] else "made"
     summary = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
     to.show(found, summary if found["loaded"] or out is not None else text)
+
+
+COMMANDS = {"recordings": commands.command}

@@ -8,14 +8,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from mockraft.cli.admin.api import Api, RefusedError, UnreachableError
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
+from mockraft.kafka_api.options import OptionError, option
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 PIPE_COLUMNS = 160
 
-ENDING = f"""\b
+ENDING = f"""\
 The controller is the one with an admin API: mockraft serve --admin-port 8080. Another than http://127.0.0.1:8080 is
 given by --admin or MOCKRAFT_ADMIN, its token by --token-file or MOCKRAFT_ADMIN_TOKEN.
 
@@ -64,47 +64,68 @@ class Remote:
             self.console.print(say())
 
 
-Command = Callable[..., None]
+def known(path: str, name: str, key: str = "id") -> Callable[[], list[str]]:
+    """Return a function that asks the admin API for ids, for completion; none where nothing answers."""
 
-GROUPS: list[typer.Typer] = []
-"""The commands of this package that have subcommands."""
+    def ask() -> list[str]:
+        api = Api(os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL, os.environ.get("MOCKRAFT_ADMIN_TOKEN"))
+        with contextlib.suppress(RefusedError, UnreachableError):
+            return [str(each[key]) for each in api.get(path)[name]]
+        return []
 
-
-def group(name: str, about: str, short: str) -> typer.Typer:
-    """Add a command that lists without a subcommand, and has subcommands."""
-    GROUPS.append(
-        typer.Typer(
-            name=name,
-            help=about,
-            short_help=short,
-            epilog=ENDING,
-            invoke_without_command=True,
-            rich_markup_mode=None,
-        )
-    )
-    return GROUPS[-1]
+    return ask
 
 
-def remote(commands: typer.Typer, name: str | None = None, short: str | None = None) -> Callable[[Command], Command]:
-    """Make a function of a Remote and options a command; without a name what its group does by itself."""
+class RemoteCommands:
+    """The commands of one word: what it does by itself, which is to list, and its subcommands.
 
-    def made(do: Command) -> Command:
-        def run(ctx: typer.Context, shared: RemoteOptions, **given: Any) -> None:
-            if ctx.invoked_subcommand is None:
-                _run(lambda to: do(to, **given), shared, ctx)
+        commands = RemoteCommands("faults", ABOUT)
 
-        own = list(inspect.signature(do, eval_str=True).parameters.values())[1:]
-        ctx, shared, _ = inspect.signature(run, eval_str=True).parameters.values()
-        named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (ctx, *own, shared)]
-        run.__dict__["__signature__"] = inspect.Signature(named)
-        run.__doc__ = do.__doc__
-        if name is None:
-            commands.callback(invoke_without_command=True)(as_typer(run))
-        else:
-            commands.command(name, short_help=short, epilog=ENDING)(as_typer(run))
-        return do
+        @commands.add("kinds")
+        def kinds(to: Remote) -> None: ...
 
-    return made
+        COMMANDS = {"faults": commands.command}
+
+    A function takes a Remote and its own options; `RemoteOptions` are added.
+    """
+
+    def __init__(self, name: str, about: str) -> None:
+        self._name = name
+        self._about = about
+        self._list: Callable[..., None] | None = None
+        self._subcommands: dict[str, Command] = {}
+
+    @property
+    def command(self) -> Command:
+        """The command with its subcommands."""
+        return Command(self._name, self._list, self._about, self._subcommands, ENDING)
+
+    def add(self, name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Make a function a subcommand; without a name it is what the command does by itself."""
+
+        def made(do: Callable[..., None]) -> Callable[..., None]:
+            run = _with_remote(do, f"mockraft {self._name} {name}".rstrip())
+            if name:
+                self._subcommands[name] = Command(name, run, ending=ENDING)
+            else:
+                self._list = run
+            return do
+
+        return made
+
+
+def _with_remote(do: Callable[..., None], path: str) -> Callable[..., None]:
+    """Return a function of a Remote as one of the options of the Remote."""
+
+    def run(shared: RemoteOptions, **given: Any) -> None:
+        _run(lambda to: do(to, **given), shared, path)
+
+    own = list(inspect.signature(do, eval_str=True).parameters.values())[1:]
+    shared, _ = inspect.signature(run, eval_str=True).parameters.values()
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, shared)]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__doc__ = do.__doc__
+    return run
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], none: str) -> RenderableType:
@@ -138,7 +159,7 @@ def assignments(given: Sequence[str], option: str) -> dict[str, Json]:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint=option)
+            raise OptionError(f"{each!r} is not NAME=VALUE", option)
         found[name] = value_of(value)
     return found
 
@@ -161,36 +182,33 @@ def _cell(value: object) -> RenderableType:
     return Text("-" if value is None else str(value))
 
 
-def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Context) -> None:
-    # What was given before the subcommand counts too: mockraft brokers --admin URL fence 1.
-    before = ctx.parent.params if ctx.parent is not None else {}
-    given = {name: value or before.get(name) for name, value in asdict(options).items()}
-    url = given["admin"] or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
+def _run(do: Callable[[Remote], None], options: RemoteOptions, path: str) -> None:
+    url = options.admin or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
     try:
-        do(Remote(Api(url, token_in(given["token_file"])), bool(given["as_json"])))
+        do(Remote(Api(url, token_in(options.token_file)), options.as_json))
         sys.stdout.flush()
     except RefusedError as refusal:
-        _fail(ctx, refusal, ExitCode.FAILED)
+        _fail(path, refusal, ExitCode.FAILED)
     except UnreachableError as silence:
-        _fail(ctx, silence, ExitCode.NO_ANSWER)
+        _fail(path, silence, ExitCode.NO_ANSWER)
     except BrokenPipeError:
-        raise  # as in `mockraft brokers | head`; click ends without a message
+        raise  # as in `mockraft brokers | head`; main ends without a message
     except OSError as error:
-        _fail(ctx, error, ExitCode.USAGE)
+        _fail(path, error, ExitCode.USAGE)
     except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.DONE) from None
+        raise SystemExit(ExitCode.DONE) from None
 
 
 def token_in(file: Path | None) -> str | None:
-    """Return the token of a file, without one that of MOCKRAFT_ADMIN_TOKEN; BadParameter if it cannot be read."""
+    """Return the token of a file, without one that of MOCKRAFT_ADMIN_TOKEN; OptionError if it cannot be read."""
     if file is None:
         return os.environ.get("MOCKRAFT_ADMIN_TOKEN")
     try:
         return file.read_text().strip()
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="--token-file") from None
+        raise OptionError(f"cannot read {file}: {error.strerror}", "--token-file") from None
 
 
-def _fail(ctx: typer.Context, error: Exception, code: ExitCode) -> None:
-    print(f"{ctx.command_path}: {error}", file=sys.stderr)
-    raise typer.Exit(code) from None
+def _fail(path: str, error: Exception, code: ExitCode) -> None:
+    print(f"{path}: {error}", file=sys.stderr)
+    raise SystemExit(code) from None

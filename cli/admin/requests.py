@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from mockraft.cli.admin.remote import Remote, assignments, given, group, remote, table
+from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, given, table
 from mockraft.cli.exit_codes import ExitCode
+from mockraft.kafka_api.options import Milliseconds, Option, OptionError, argument, option
 from mockraft.kafka_api.private_files import write_private
+from mockraft.wire import api_keys
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
 
-\b
   mockraft requests --api BrokerHeartbeat --broker-id 1
   mockraft requests --follow                              as they come; Ctrl-C ends
+  mockraft requests --since 10s                           of the last ten seconds
   mockraft requests --search my-topic                     in the decoded bodies
   mockraft requests --closed                              closed connections: failed logins, refused bytes
   mockraft requests show 17                               with its bodies, or a closed connection
@@ -30,98 +32,133 @@ _CLOSED = ("ID", "TIME", "CONNECTION", "PEER", "BY", "REASON")
 _LIMIT = 50
 
 
-commands = group("requests", ABOUT, "List or follow the requests that it receives.")
+def api_names() -> list[str]:
+    """Return the names of all APIs, for completion."""
+    return sorted(api_keys.name(key) for key in vars(api_keys).values() if type(key) is int)
 
 
-@remote(commands)
-def listed(
-    to: Remote,
-    api: Annotated[list[str] | None, typer.Option(metavar="API", help="Only this API; repeat for more.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Only this broker's.")] = None,
-    client_id: Annotated[str | None, typer.Option(help="Only this client's.")] = None,
-    connection: Annotated[int | None, typer.Option(help="Only this connection's.")] = None,
-    node: Annotated[int | None, typer.Option(help="Only this node's of a quorum.")] = None,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose JSON has this text.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="So many, 50 by default; with --follow the end after so many."),
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they come.")] = False,
-    closed: Annotated[
-        bool, typer.Option("--closed", help="Closed connections with the reason, failed logins among them, instead.")
-    ] = False,
-) -> None:
+commands = RemoteCommands("requests", ABOUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """Options that choose requests."""
+
+    api: list[str] | None = option(None, metavar="API", help="Only this API; repeat for more.", completes=api_names)
+    broker_id: int | None = option(None, help="Only this broker's.")
+    client_id: str | None = option(None, help="Only this client's.")
+    connection: int | None = option(None, help="Only this connection's.")
+    node: int | None = option(None, help="Only this node's of a quorum.")
+    search: str | None = option(None, metavar="TEXT", help="Only those whose JSON has this text.")
+    since: Milliseconds | None = option(None, help="Only those of the last 10s, 2m, 1h.")
+    after_id: int | None = option(None, lowest=0, metavar="ID", help="Only those behind this one.")
+    limit: int | None = option(
+        None, lowest=1, metavar="N", help=f"So many, {_LIMIT} by default; with --follow the end after so many."
+    )
+    follow: bool = option(False, "--follow", "-f", help="Go on as they come.")
+    closed: bool = option(False, help="Closed connections with the reason, failed logins among them, instead.")
+
+    def query(self) -> dict[str, object]:
+        """Return what the API takes to choose requests."""
+        return {
+            "api": self.api,
+            "clientId": self.client_id,
+            "brokerId": self.broker_id,
+            "connection": self.connection,
+            "node": self.node,
+            "maxAgeMs": self.since,
+            "afterId": self.after_id,
+        }
+
+
+@commands.add()
+def listed(to: Remote, options: ListOptions) -> None:
     """List the newest requests, or follow them."""
-    if closed:
-        if follow or api or broker_id is not None or client_id is not None:
-            raise typer.BadParameter("with --closed only --connection, --node, --search and --limit choose")
-        _list_closed(to, connection, node, search, limit)
-        return
-    wanted = {"api": api, "clientId": client_id, "brokerId": broker_id, "connection": connection, "node": node}
-    if follow:
-        if search is not None:
-            raise typer.BadParameter("--search looks back, not forward: leave it or --follow off")
-        _follow(to, wanted, limit)
-        return
-    found = to.api.get("/v1/requests", **wanted, q=search, limit=limit or _LIMIT)
-    to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "no requests"))
+    if options.closed:
+        _list_closed(to, options)
+    elif options.follow:
+        if options.search is not None:
+            raise OptionError("--search looks back, not forward: leave it or --follow off")
+        _follow(to, options)
+    else:
+        found = to.api.get("/v1/requests", **options.query(), q=options.search, limit=options.limit or _LIMIT)
+        to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "no requests"))
 
 
-@remote(commands, "show", "One request with its bodies, as JSON.")
-def show(to: Remote, request_id: Annotated[int, typer.Argument(metavar="ID", help="Number of the request.")]) -> None:
+@commands.add("show")
+def show(
+    to: Remote, request_id: Annotated[int, Option(is_argument=True, metavar="ID", help="Number of the request.")]
+) -> None:
     """Print one request with its decoded bodies, or another entry of the journal with that number."""
     found = to.api.get(f"/v1/entries/{request_id}")
     print(json.dumps(found, indent=2))
 
 
-@remote(commands, "unmatched", "Those that a strict script did not expect.")
+@commands.add("unmatched")
 def unmatched(to: Remote) -> None:
     """List the newest requests that a strict script did not expect."""
     found = to.api.get("/v1/requests/unmatched")
     to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "none was unexpected"))
 
 
-@remote(commands, "verify", "Were there so many? Exit code 1 if not.")
-def verify(
-    to: Remote,
-    api: Annotated[str | None, typer.Argument(metavar="API", help="Name of the API; any when left out.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Only this broker's.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=VALUE", help='A field of the request; VALUE may be {"gte": 5}.')
-    ] = None,
-    count: Annotated[int | None, typer.Option(help="Exactly so many.")] = None,
-    at_least: Annotated[int | None, typer.Option(help="Default: 1.")] = None,
-    at_most: Annotated[int | None, typer.Option(help="No more than so many.")] = None,
-    within_ms: Annotated[int, typer.Option(help="How long they may take to come.")] = 0,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    """Requests that there have to be, and how many."""
+
+    api: str | None = argument(None, metavar="API", help="Name of the API; any when left out.", completes=api_names)
+    broker_id: int | None = option(None, help="Only this broker's.")
+    where: list[str] | None = option(
+        None, metavar="FIELD=VALUE", help='A field of the request; VALUE may be {"gte": 5}.'
+    )
+    count: int | None = option(None, help="Exactly so many.")
+    at_least: int | None = option(None, help="Default: 1.")
+    at_most: int | None = option(None, help="No more than so many.")
+    within_ms: int = option(0, help="How long they may take to come.")
+
+
+@commands.add("verify")
+def verify(to: Remote, options: VerifyOptions) -> None:
     """Check that there were so many requests; exit code 1 and a report where not."""
-    match = given(api=api, brokerId=broker_id, where=assignments(where or (), "--where") or None)
-    body = given(count=count, atLeast=at_least, atMost=at_most, withinMs=within_ms, match=match)
+    where = assignments(options.where or (), "--where") or None
+    match = given(api=options.api, brokerId=options.broker_id, where=where)
+    body = given(
+        count=options.count,
+        atLeast=options.at_least,
+        atMost=options.at_most,
+        withinMs=options.within_ms,
+        match=match,
+    )
     found = to.api.send("POST", "/v1/requests/verify", body)
     to.show(found, f"{found['count']} requests" if found["verified"] else found["report"])
     if not found["verified"]:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
-@remote(commands, "save", "The journal as a file for Wireshark, or as JSON lines.")
-def save(to: Remote, file: Annotated[Path, typer.Argument(help="FILE.pcapng or FILE.jsonl; overwritten.")]) -> None:
+@commands.add("save")
+def save(
+    to: Remote, file: Annotated[Path, Option(is_argument=True, help="FILE.pcapng or FILE.jsonl; overwritten.")]
+) -> None:
     """Write the journal into a file: a capture that Wireshark opens, or a JSON text a line."""
     if file.suffix not in (".pcapng", ".jsonl"):
-        raise typer.BadParameter(f"{file}: its name ends in .pcapng or .jsonl")
+        raise OptionError(f"{file}: its name ends in .pcapng or .jsonl")
     data = to.api.read("GET", f"/v1/requests{file.suffix}")
     write_private(file, data)
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 
-@remote(commands, "clear", "Forget them.")
+@commands.add("clear")
 def clear(to: Remote) -> None:
     """Forget all requests, and the counts of them."""
     to.api.send("DELETE", "/v1/requests")
     to.show(None, "the journal is empty")
 
 
-def _list_closed(to: Remote, connection: int | None, node: int | None, search: str | None, limit: int | None) -> None:
-    found = to.api.get("/v1/requests/closed", connection=connection, node=node, q=search, limit=limit or _LIMIT)
+def _list_closed(to: Remote, options: ListOptions) -> None:
+    others = (options.api, options.broker_id, options.client_id, options.after_id)
+    if options.follow or any(each is not None for each in others):
+        raise OptionError("with --closed only --connection, --node, --search, --since and --limit choose")
+    query = {name: value for name, value in options.query().items() if name in ("connection", "node", "maxAgeMs")}
+    found = to.api.get("/v1/requests/closed", **query, q=options.search, limit=options.limit or _LIMIT)
     rows = (
         (
             entry["id"],
@@ -141,18 +178,11 @@ def _time(at_ms: float) -> str:
     return f"{time:%H:%M:%S}.{time.microsecond // 1000:03}"
 
 
-def _follow(to: Remote, wanted: Mapping[str, object], limit: int | None) -> None:
-    left = limit
-    for exchange in _live(to, wanted):
+def _follow(to: Remote, options: ListOptions) -> None:
+    events = to.api.events("/v1/requests/stream", **options.query())
+    coming = (exchange for event in events for exchange in event["requests"])
+    for exchange in islice(coming, options.limit):
         print(json.dumps(exchange) if to.as_json else _line(exchange), flush=True)
-        left = None if left is None else left - 1
-        if left == 0:
-            return
-
-
-def _live(to: Remote, wanted: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    for event in to.api.events("/v1/requests/stream", **wanted):
-        yield from event["requests"]
 
 
 def _line(exchange: dict[str, Any]) -> str:
@@ -180,3 +210,6 @@ def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
         answer,
         f"{exchange['tookUs'] / 1000:.3f}",
     )
+
+
+COMMANDS = {"requests": commands.command}

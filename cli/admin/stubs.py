@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from mockraft.cli.admin.remote import Remote, assignments, compact, given, group, remote, table, value_of
+from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, known, table, value_of
+from mockraft.cli.admin.requests import api_names
 from mockraft.cli.admin.switches import switches
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end
+from mockraft.kafka_api.options import Option, OptionError, argument, option
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
 
 ABOUT = """Stubs: which requests get another answer than the controller's, and when. Without a command: list them.
 
-\b
   mockraft stubs
   mockraft stubs add BrokerHeartbeat --broker-id 1 --times 3 --inject-error NOT_CONTROLLER
   mockraft stubs add BrokerHeartbeat --where wantFence=true --where 'currentMetadataOffset={"gte": 5}' --delay-ms 500
@@ -27,15 +28,23 @@ ABOUT = """Stubs: which requests get another answer than the controller's, and w
   mockraft stubs off stub-1 · on stub-1 · remove stub-1 · remove --all · release
 """
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The stub's id.")]
+Id = Annotated[
+    str, Option(is_argument=True, metavar="ID", help="The stub's id.", completes=known("/v1/stubs", "stubs"))
+]
 
 
-commands = group("stubs", ABOUT, "List, add, switch and remove stubs.")
+def _error_names() -> list[str]:
+    from mockraft.wire import error_codes  # for completion only
+
+    return [each for each in vars(error_codes) if each.isupper()]
 
 
-@remote(commands)
+commands = RemoteCommands("stubs", ABOUT)
+
+
+@commands.add()
 def listed(
-    to: Remote, unused: Annotated[bool, typer.Option("--unused", help="Those that never served.")] = False
+    to: Remote, unused: Annotated[bool, Option(flags=("--unused",), help="Those that never served.")] = False
 ) -> None:
     """List the stubs in the order in which they are asked."""
     found = to.api.get("/v1/stubs/unused" if unused else "/v1/stubs")
@@ -55,47 +64,74 @@ def listed(
     to.show(found, lambda: table(columns, rows, "no stubs: mockraft stubs add --help"))
 
 
-@remote(commands, "add", "Put a stub in the way.")
-def add(
-    to: Remote,
-    api: Annotated[str | None, typer.Argument(metavar="API", help="Name of the API; any when left out.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Only requests of this broker.")] = None,
-    client_id: Annotated[str | None, typer.Option(help="Only requests of this client.")] = None,
-    version: Annotated[int | None, typer.Option(help="Only this version of the request.")] = None,
-    node: Annotated[int | None, typer.Option(help="Only at this node of a quorum.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD=VALUE", help='A field of the request; VALUE may be {"gte": 5}.')
-    ] = None,
-    times: Annotated[int | None, typer.Option(help="Only so many times.")] = None,
-    on_call: Annotated[int | None, typer.Option(help="Only the how-manieth request.")] = None,
-    probability: Annotated[float | None, typer.Option(help="Only with this probability.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of its random choices.")] = 0,
-    inject_error: Annotated[str | None, typer.Option(metavar="CODE", help="Answer NOT_CONTROLLER, …")] = None,
-    delay_ms: Annotated[int | None, typer.Option(help="Answer so much later.")] = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Answer nothing.")] = False,
-    disconnect: Annotated[bool, typer.Option("--disconnect", help="Close the connection.")] = False,
-    blackhole: Annotated[bool, typer.Option("--blackhole", help="Answer this client nothing any more.")] = False,
-    action: Annotated[list[str] | None, typer.Option(metavar="JSON", help="Any action; repeat for a chain.")] = None,
-    id: Annotated[str | None, typer.Option(help="Its id; made when left out.")] = None,  # noqa: A002
-    name: Annotated[str | None, typer.Option(help="What it is called in lists and reports.")] = None,
-    priority: Annotated[int, typer.Option(help="The highest of those that match serves.")] = 0,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class AddOptions:
+    """A stub: which requests, when, and what is done."""
+
+    api: str | None = argument(None, metavar="API", help="Name of the API; any when left out.", completes=api_names)
+    broker_id: int | None = option(None, help="Only requests of this broker.")
+    client_id: str | None = option(None, help="Only requests of this client.")
+    version: int | None = option(None, help="Only this version of the request.")
+    node: int | None = option(None, help="Only at this node of a quorum.")
+    where: list[str] | None = option(
+        None, metavar="FIELD=VALUE", help='A field of the request; VALUE may be {"gte": 5}.'
+    )
+    times: int | None = option(None, help="Only so many times.")
+    on_call: int | None = option(None, help="Only the how-manieth request.")
+    probability: float | None = option(None, help="Only with this probability.")
+    seed: int = option(0, help="Seed of its random choices.")
+    inject_error: str | None = option(None, metavar="CODE", help="Answer NOT_CONTROLLER, …", completes=_error_names)
+    delay_ms: int | None = option(None, help="Answer so much later.")
+    drop: bool = option(False, help="Answer nothing.")
+    disconnect: bool = option(False, help="Close the connection.")
+    blackhole: bool = option(False, help="Answer this client nothing any more.")
+    action: list[str] | None = option(None, metavar="JSON", help="Any action; repeat for a chain.")
+    id: str | None = option(None, help="Its id; made when left out.")
+    name: str | None = option(None, help="What it is called in lists and reports.")
+    priority: int = option(0, help="The highest of those that match serves.")
+
+    def stub(self) -> dict[str, Json]:
+        """Return the stub as the API takes it."""
+        match = given(
+            api=self.api,
+            brokerId=self.broker_id,
+            clientId=self.client_id,
+            version=self.version,
+            node=self.node,
+            where=assignments(self.where or (), "--where") or None,
+        )
+        return given(
+            id=self.id,
+            name=self.name,
+            priority=self.priority or None,
+            match=match,
+            trigger=self._trigger(),
+            actions=self._actions() or None,
+        )
+
+    def _trigger(self) -> dict[str, Json] | None:
+        wanted = given(times=self.times, onCall=self.on_call, withProbability=self.probability)
+        if len(wanted) > 1:
+            raise OptionError("--times, --on-call and --probability exclude each other")
+        return {**wanted, "seed": self.seed} if self.probability is not None else wanted or None
+
+    def _actions(self) -> list[Json]:
+        actions: list[Json] = [value_of(each) for each in self.action or ()]
+        actions += [{"delayOn": {"ms": self.delay_ms}}] if self.delay_ms is not None else []
+        actions += [{"injectError": self.inject_error}] if self.inject_error else []
+        silences = {"drop": self.drop, "disconnectOn": self.disconnect, "blackhole": self.blackhole}
+        return actions + [{silence: True} for silence, is_wanted in silences.items() if is_wanted]
+
+
+@commands.add("add")
+def add(to: Remote, options: AddOptions) -> None:
     """Put a stub in the way; print its id."""
-    fields = assignments(where or (), "--where") or None
-    match = given(api=api, brokerId=broker_id, clientId=client_id, version=version, node=node, where=fields)
-    actions: list[Json] = [value_of(each) for each in action or ()]
-    actions += [{"delayOn": {"ms": delay_ms}}] if delay_ms is not None else []
-    actions += [{"injectError": inject_error}] if inject_error else []
-    silences = {"drop": drop, "disconnectOn": disconnect, "blackhole": blackhole}
-    actions += [{silence: True} for silence, is_wanted in silences.items() if is_wanted]
-    trigger = _when(times, on_call, probability, seed)
-    stub = given(id=id, name=name, priority=priority or None, match=match, trigger=trigger, actions=actions or None)
-    made = to.api.send("POST", "/v1/stubs", stub)
+    made = to.api.send("POST", "/v1/stubs", options.stub())
     to.show(made, made["id"])
 
 
-@remote(commands, "load", "Add all stubs, faults and the plan of a file.")
-def load(to: Remote, file: Annotated[Path, typer.Argument(help="A stub file, JSON or YAML.")]) -> None:
+@commands.add("load")
+def load(to: Remote, file: Annotated[Path, Option(is_argument=True, help="A stub file, JSON or YAML.")]) -> None:
     """Add all stubs, faults and the plan of a stub file."""
     tree = _read(file)
     stubs = to.api.send("POST", "/v1/stubs/import", {"stubs": tree["stubs"]})["stubs"] if tree.get("stubs") else []
@@ -105,7 +141,7 @@ def load(to: Remote, file: Annotated[Path, typer.Argument(help="A stub file, JSO
     to.show({"stubs": stubs, "faults": faults, "plan": plan}, added)
 
 
-@remote(commands, "show", "One stub as JSON.")
+@commands.add("show")
 def show(to: Remote, stub_id: Id) -> None:
     """Print one stub as JSON."""
     print(json.dumps(to.api.get(f"/v1/stubs/{stub_id}"), indent=2))
@@ -114,22 +150,15 @@ def show(to: Remote, stub_id: Id) -> None:
 switches(commands, "stub")
 
 
-@remote(commands, "release", "Answer again who is blackholed.")
+@commands.add("release")
 def release(
     to: Remote,
-    client_id: Annotated[str | None, typer.Option(help="Only this client.")] = None,
-    connection: Annotated[int | None, typer.Option(help="Only this connection.")] = None,
+    client_id: Annotated[str | None, Option(help="Only this client.")] = None,
+    connection: Annotated[int | None, Option(help="Only this connection.")] = None,
 ) -> None:
     """Answer again who is blackholed; everybody when nobody is named."""
     found = to.api.send("POST", "/v1/stubs/release", given(clientId=client_id, connection=connection))
     to.show(found, f"{found['released']} released")
-
-
-def _when(times: int | None, on_call: int | None, probability: float | None, seed: int) -> dict[str, Json] | None:
-    wanted = given(times=times, onCall=on_call, withProbability=probability)
-    if len(wanted) > 1:
-        raise typer.BadParameter("--times, --on-call and --probability exclude each other")
-    return {**wanted, "seed": seed} if probability is not None else wanted or None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -144,9 +173,9 @@ def _read(file: Path) -> dict[str, Any]:
     except NoYamlError as wrong:
         end("stubs load", wrong, ExitCode.MISSING)
     except StubFileError as wrong:
-        raise typer.BadParameter(str(wrong)) from None
+        raise OptionError(str(wrong)) from None
     except ValueError as wrong:
-        raise typer.BadParameter(f"{file}: plan.{wrong}") from None
+        raise OptionError(f"{file}: plan.{wrong}") from None
     return tree
 
 
@@ -166,3 +195,6 @@ def _trigger(trigger: dict[str, Json]) -> str:
 
 def _action(action: dict[str, Json]) -> str:
     return " ".join(f"{name} {compact(value)}" if value not in ({}, True) else name for name, value in action.items())
+
+
+COMMANDS = {"stubs": commands.command}

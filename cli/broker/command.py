@@ -10,11 +10,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
 from mockraft.cli.broker import disk_faults as disks
 from mockraft.cli.broker import options as option
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode
-from mockraft.cli.option_fields import as_typer
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
 
 IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        "broker",
-        help=option.BROKER_ABOUT,
-        cls=option.BrokerCommand,
-    )(as_typer(broker))
 
 
 def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, proposals: ProposalOptions) -> None:
@@ -45,7 +35,7 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_broker(options, fields, parsed, random.Random(options.seed)))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 async def _broker(
@@ -150,3 +140,6 @@ def _reason(error: Exception) -> str:
 def _fail(code: ExitCode, message: str) -> ExitCode:
     print(f"mockraft broker: {message}", file=sys.stderr)
     return code
+
+
+COMMANDS = {"broker": Command("broker", broker, option.BROKER_ABOUT, headings=option.HEADINGS)}

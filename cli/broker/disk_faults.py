@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
 from mockraft.cli.broker.options import DiskFaultOptions
+from mockraft.kafka_api.options import OptionError
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
@@ -28,13 +28,13 @@ class Fault(NamedTuple):
 
 
 def faults_of(options: DiskFaultOptions) -> list[Fault]:
-    """Parse the options, in the order of time. BadParameter names the option."""
+    """Parse the options, in the order of time. OptionError names the option."""
     found = [_fault(kind, text) for kind in KINDS for text in getattr(options, kind) or ()]
     return sorted(found, key=lambda fault: fault.after_s)
 
 
 def check(faults: Sequence[Fault], log_dirs: Sequence[str]) -> None:
-    """Check that each is about one of these directories. BadParameter names the option and the directories."""
+    """Check that each is about one of these directories. OptionError names the option and the directories."""
     for fault in faults:
         within = any(fault.path == path or fault.path.startswith(f"{path}{os.sep}") for path in log_dirs)
         if fault.path not in log_dirs and not (fault.kind == "corrupt" and within):
@@ -105,5 +105,5 @@ def _option(kind: str) -> str:
     return f"--{kind.replace('_', '-')}"
 
 
-def _bad(kind: str, about: str) -> typer.BadParameter:
-    return typer.BadParameter(about, param_hint=_option(kind))
+def _bad(kind: str, about: str) -> OptionError:
+    return OptionError(about, _option(kind))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
 from mockraft.cli.broker.options import ControllerOptions
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
 from mockraft.cli.refusals import client_security, end
+from mockraft.kafka_api.options import option, required
 
 if TYPE_CHECKING:
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
@@ -32,7 +33,6 @@ hosts.json in the controller's data dir remembers which host had which id. For r
 """ + exit_codes(ExitCode.UNUSABLE_DIRECTORY, ExitCode.NO_ANSWER, failed="a person has to decide")
 RESOLVE_ABOUT = """Print the node.id line of this host's broker for its server.properties; stderr says why that one.
 
-\b
   mockraft broker-id resolve --data-dir data --bootstrap-controller 127.0.0.1:9093 --log-dir /var/kafka/d0
   node.id=1001
 
@@ -56,7 +56,7 @@ class IdOptions(ControllerOptions):
 class GarbageOptions(IdOptions):
     """Options of `collect-garbage`."""
 
-    yes: bool = option(False, "--yes", help="Remove them.")
+    yes: bool = option(False, help="Remove them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class ListOptions(IdOptions):
     """Options of `list`, which does without a controller too."""
 
     bootstrap_controller: str = option(
-        "", "--bootstrap-controller", help="host:port of a controller; several separated by commas.", show_default=False
+        "", help="host:port of a controller; several separated by commas.", shown_default=""
     )
 
 
@@ -73,33 +73,15 @@ class ResolveOptions(IdOptions):
     """Options of `resolve`: what is known of the broker, and which ids it may take."""
 
     host: str | None = option(None, help="The broker's host. Default: the name of this machine.")
-    broker_id: int | None = option(None, "--id", min=0, max=2**31 - 1, help="The id, when it is known.")
-    log_dir: list[str] | None = option(
-        None, "--log-dir", metavar="DIR", help="A log directory of the broker; may be repeated."
-    )
-    reuse_missing: bool = option(
-        False, "--reuse-missing", help="Take the id that has replicas and no broker, when there is one only."
-    )
-    generate: bool = option(False, "--generate", help="Make a new id when none is missing.")
-    despite_missing: bool = option(
-        False, "--despite-missing", help="With --generate: also while ids are missing (a growing cluster)."
-    )
+    broker_id: int | None = option(None, "--id", lowest=0, highest=2**31 - 1, help="The id, when it is known.")
+    log_dir: list[str] | None = option(None, metavar="DIR", help="A log directory of the broker; may be repeated.")
+    reuse_missing: bool = option(False, help="Take the id that has replicas and no broker, when there is one only.")
+    generate: bool = option(False, help="Make a new id when none is missing.")
+    despite_missing: bool = option(False, help="With --generate: also while ids are missing (a growing cluster).")
     reserve: int = option(
-        1000, "--reserve", min=0, max=2**31 - 2, help="Ids up to this one are for people and not generated."
+        1000, lowest=0, highest=2**31 - 2, help="Ids up to this one are for people and not generated."
     )
-    wait_ms: int = option(12_000, min=0, max=600_000, help="How long a taken id may still be a dead broker's.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    ids = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-    for name, about, short, command in (
-        ("resolve", RESOLVE_ABOUT, "Print the node.id line of a host's broker.", resolve_command),
-        ("list", LIST_ABOUT, "List hosts and their ids.", list_command),
-        ("collect-garbage", COLLECT_ABOUT, "Remove entries that are out of date.", collect_garbage_command),
-    ):
-        ids.command(name, help=about, short_help=short)(as_typer(command))
-    app.add_typer(ids, name="broker-id")
+    wait_ms: int = option(12_000, lowest=0, highest=600_000, help="How long a taken id may still be a dead broker's.")
 
 
 def resolve_command(options: ResolveOptions) -> None:
@@ -128,13 +110,13 @@ def resolve_command(options: ResolveOptions) -> None:
         )
 
     found = _with_cluster(options, ask)
-    typer.echo(f"mockraft broker-id: {found.host} is broker {found.broker_id}: {found.source.value}", err=True)
+    print(f"mockraft broker-id: {found.host} is broker {found.broker_id}: {found.source.value}", file=sys.stderr)
     if options.as_json:
-        typer.echo(
+        print(
             json.dumps({"host": found.host, "node.id": found.broker_id, "source": found.source.name.lower()}, indent=1)
         )
     else:
-        typer.echo(f"node.id={found.broker_id}")
+        print(f"node.id={found.broker_id}")
 
 
 def list_command(options: ListOptions) -> None:
@@ -154,14 +136,14 @@ def list_command(options: ListOptions) -> None:
             host: {**hosts.entry(host), **({} if alive is None else {"alive.at": sorted(alive.get(broker_id, ()))})}
             for host, broker_id in hosts.ids.items()
         }
-        typer.echo(json.dumps(tree, indent=1))
+        print(json.dumps(tree, indent=1))
         return
     width = max(map(len, hosts.ids), default=0)
     for host, broker_id in sorted(hosts.ids.items(), key=lambda each: (each[1], each[0])):
         where = ""
         if alive is not None:
             where = f"  alive at {', '.join(sorted(alive[broker_id]))}" if broker_id in alive else "  not alive"
-        typer.echo(f"{host:{width}}  {broker_id}{where}")
+        print(f"{host:{width}}  {broker_id}{where}")
 
 
 def collect_garbage_command(options: GarbageOptions) -> None:
@@ -174,12 +156,12 @@ def collect_garbage_command(options: GarbageOptions) -> None:
 
     found = _with_cluster(options, ask)
     if options.as_json:
-        typer.echo(json.dumps({"removed": options.yes, "hosts": found}, indent=1))
+        print(json.dumps({"removed": options.yes, "hosts": found}, indent=1))
         return
     for host, broker_id in found.items():
-        typer.echo(f"{'removed' if options.yes else 'garbage'}  {host}  {broker_id}")
+        print(f"{'removed' if options.yes else 'garbage'}  {host}  {broker_id}")
     if found and not options.yes:
-        typer.echo("mockraft broker-id: nothing was removed; --yes removes them", err=True)
+        print("mockraft broker-id: nothing was removed; --yes removes them", file=sys.stderr)
 
 
 def _with_cluster(
@@ -203,8 +185,8 @@ def _with_cluster(
             except (OSError, LookupError, WireError) as error:
                 why = f"no answer within {ANSWER_S} s" if isinstance(error, TimeoutError) else error
                 messages = f"{messages}mockraft broker-id: {address[0]}:{address[1]}: {why}\n"
-        typer.echo(messages, err=True, nl=False)
-        raise typer.Exit(ExitCode.NO_ANSWER)
+        print(messages, file=sys.stderr, end="")
+        raise SystemExit(ExitCode.NO_ANSWER)
 
     return _refusing(lambda: asyncio.run(run()))
 
@@ -229,6 +211,19 @@ def _log_dirs(paths: list[str]) -> list[DirFound]:
     found = look(paths)
     for each in found:
         if each.error is not None:
-            typer.echo(f"mockraft broker-id: {each.path} cannot be read and says nothing: {each.error}", err=True)
+            print(f"mockraft broker-id: {each.path} cannot be read and says nothing: {each.error}", file=sys.stderr)
     _refusing(lambda: verify(found, None, None))
     return found
+
+
+COMMANDS = {
+    "broker-id": Command(
+        "broker-id",
+        about=ABOUT,
+        subcommands={
+            "resolve": Command("resolve", resolve_command, RESOLVE_ABOUT),
+            "list": Command("list", list_command, LIST_ABOUT),
+            "collect-garbage": Command("collect-garbage", collect_garbage_command, COLLECT_ABOUT),
+        },
+    )
+}

@@ -9,28 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.grouped_help import GroupedCommand
-from mockraft.cli.option_fields import option, required
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.cli.refusals import client_security, host_and_port, hosts_and_ports
+from mockraft.kafka_api.options import OptionError, option, required
 
-GROUPS = {
-    "Broker": ("broker_id", "bootstrap_controller", "cluster_id", "rack", "listener", "settings", "command_config"),
-    "Log directories": (
-        "log_dir",
-        "metadata_log_dir",
-        "format_missing",
-        "cordoned_log_dir",
-        "io_errors",
-        "restart_partitions_elsewhere",
-    ),
-    "Disks that fail (each may be repeated)": ("fail_log_dir", "fill", "slow", "flaky", "corrupt", "heal"),
-    "Proposals": ("profile", "schemas"),
-    "Run": ("for_s", "seed", "help"),
-}
-"""Parameters of `broker` by the heading that they stand under, in the order in which they are shown."""
+HEADINGS = ("Broker", "Log directories", "Disks that fail (each may be repeated)", "Proposals", "Run")
 
 
 class IoErrorRule(enum.StrEnum):
@@ -46,7 +30,6 @@ With --log-dir it keeps its replicas there, in Kafka's own files; such directori
 Without, they are in memory. It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled
 shutdown, a second one ends it at once.
 
-\b
   mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093
   mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093 --format --log-dir d1 --log-dir d2
   mockraft broker … --log-dir d1 --log-dir d2 --slow d1=50 --fill d2@10 --fail-log-dir d2@30
@@ -63,18 +46,17 @@ shutdown, a second one ends it at once.
 class ControllerOptions:
     """Options of commands that connect to controllers: where they are, and how to log in."""
 
-    bootstrap_controller: str = required(
-        "--bootstrap-controller", help="host:port of a controller; several separated by commas."
-    )
+    bootstrap_controller: str = required(help="host:port of a controller; several separated by commas.", group="Broker")
     command_config: Path | None = option(
         None,
         help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
         "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config.",
+        group="Broker",
     )
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
-        """The controllers; BadParameter for what is not host:port."""
+        """The controllers; OptionError for what is not host:port."""
         return hosts_and_ports(self.bootstrap_controller, "--bootstrap-controller")
 
 
@@ -83,9 +65,11 @@ class RunOptions(ControllerOptions):
     """Options of commands that run simulated brokers."""
 
     cluster_id: str | None = option(
-        None, help="The cluster's id. Default: that of the log directories, else the controller is asked."
+        None,
+        help="The cluster's id. Default: that of the log directories, else the controller is asked.",
+        group="Broker",
     )
-    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
+    for_s: float | None = option(None, "--for", lowest=0, help="Stop after so many seconds.", group="Run")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,50 +77,78 @@ class DiskFaultOptions:
     """Options that break disks."""
 
     fail_log_dir: list[str] | None = option(
-        None, metavar="DIR[@S]", help="This directory fails, S seconds after the broker runs."
+        None,
+        metavar="DIR[@S]",
+        help="This directory fails, S seconds after the broker runs.",
+        group="Disks that fail (each may be repeated)",
     )
-    fill: list[str] | None = option(None, metavar="DIR[@S]", help="This directory has no room left.")
-    slow: list[str] | None = option(None, metavar="DIR=MS[@S]", help="It takes so many ms longer.")
+    fill: list[str] | None = option(
+        None, metavar="DIR[@S]", help="This directory has no room left.", group="Disks that fail (each may be repeated)"
+    )
+    slow: list[str] | None = option(
+        None, metavar="DIR=MS[@S]", help="It takes so many ms longer.", group="Disks that fail (each may be repeated)"
+    )
     flaky: list[str] | None = option(
-        None, metavar="DIR=P[@S]", help="Its operations fail with this probability; see --seed."
+        None,
+        metavar="DIR=P[@S]",
+        help="Its operations fail with this probability; see --seed.",
+        group="Disks that fail (each may be repeated)",
     )
-    corrupt: list[str] | None = option(None, metavar="FILE[@S]", help="The byte in the middle of this file is flipped.")
-    heal: list[str] | None = option(None, metavar="DIR[@S]", help="It works again, for what is not offline.")
+    corrupt: list[str] | None = option(
+        None,
+        metavar="FILE[@S]",
+        help="The byte in the middle of this file is flipped.",
+        group="Disks that fail (each may be repeated)",
+    )
+    heal: list[str] | None = option(
+        None,
+        metavar="DIR[@S]",
+        help="It works again, for what is not offline.",
+        group="Disks that fail (each may be repeated)",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerOptions(RunOptions):
     """Options of `mockraft broker` itself."""
 
-    broker_id: int = required("--id", min=0, max=2**31 - 1, help="The broker's node.id.")
-    rack: str | None = option(None, help="broker.rack")
+    broker_id: int = required("--id", lowest=0, highest=2**31 - 1, help="The broker's node.id.", group="Broker")
+    rack: str | None = option(None, help="broker.rack", group="Broker")
     log_dir: list[str] | None = option(
-        None, "--log-dir", help="Path of a log directory; may be repeated. Default: in memory."
+        None, help="Path of a log directory; may be repeated. Default: in memory.", group="Log directories"
     )
     metadata_log_dir: str | None = option(
-        None, help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first."
+        None,
+        help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first.",
+        group="Log directories",
     )
     format_missing: bool = option(
-        False, "--format", help="Format the log directories that are not, as `mockraft format` does."
+        False,
+        "--format",
+        help="Format the log directories that are not, as `mockraft format` does.",
+        group="Log directories",
     )
-    listener: str | None = option(None, help="host:port where clients find it. Default: any free port of 127.0.0.1.")
+    listener: str | None = option(
+        None, help="host:port where clients find it. Default: any free port of 127.0.0.1.", group="Broker"
+    )
     cordoned_log_dir: list[str] | None = option(
-        None, metavar="DIR", help="Take no new replicas there (cordoned.log.dirs); * is all."
+        None, metavar="DIR", help="Take no new replicas there (cordoned.log.dirs); * is all.", group="Log directories"
     )
     io_errors: IoErrorRule = option(
         IoErrorRule.KAFKA,
         help="kafka: any I/O error takes the directory offline; kip-18: one replica, where the disk is well.",
+        group="Log directories",
     )
     restart_partitions_elsewhere: bool = option(
-        False, "--restart-partitions-elsewhere", help="Lost replicas begin anew in another directory (KIP-18)."
+        False, help="Lost replicas begin anew in another directory (KIP-18).", group="Log directories"
     )
     settings: list[str] | None = option(
-        None, "--set", metavar="NAME=VALUE", help="A property as in server.properties; may be repeated."
+        None, "--set", metavar="NAME=VALUE", help="A property as in server.properties; may be repeated.", group="Broker"
     )
-    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
+    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.", group="Run")
 
     def fields(self, proposals: ProposalOptions) -> dict[str, Any]:
-        """Return fields of BrokerConfig and arguments of what draws it. BadParameter."""
+        """Return fields of BrokerConfig and arguments of what draws it. OptionError."""
         from mockraft.wire import messages
 
         host, port = host_and_port(self.listener, "--listener") if self.listener else ("127.0.0.1", None)
@@ -160,14 +172,8 @@ class BrokerOptions(RunOptions):
                 "format_missing": self.format_missing,
             }
         if self.metadata_log_dir or self.format_missing:
-            raise typer.BadParameter("which directories? name them with --log-dir", param_hint="--log-dir")
+            raise OptionError("which directories? name them with --log-dir", "--log-dir")
         return found
-
-
-class BrokerCommand(GroupedCommand):
-    """`broker`, whose help has a list of options for each of `GROUPS`."""
-
-    groups = GROUPS
 
 
 _FIELDS_MS = {
@@ -191,30 +197,30 @@ _OPTIONS_INSTEAD = {
 def fields_of(settings: Sequence[str]) -> dict[str, object]:
     """Fields of BrokerConfig for settings NAME=VALUE; what has no field of its own is one of `properties`.
 
-    BadParameter for what is no setting, for a time that is no number from 1 on, and for what has an option.
+    OptionError for what is no setting, for a time that is no number from 1 on, and for what has an option.
     """
     fields: dict[str, object] = {}
     properties: dict[str, str] = {}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not name or not equals:
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--set")
+            raise OptionError(f"{text!r} is not NAME=VALUE", "--set")
         if name in _OPTIONS_INSTEAD:
-            raise typer.BadParameter(f"{name} is {_OPTIONS_INSTEAD[name]}", param_hint="--set")
+            raise OptionError(f"{name} is {_OPTIONS_INSTEAD[name]}", "--set")
         if name not in _FIELDS_MS:
             properties[name] = value
         elif value.isdecimal() and int(value) >= 1:
             fields[_FIELDS_MS[name]] = int(value)
         else:
             about = f"Invalid value {value} for configuration {name}: a whole number of ms, at least 1"
-            raise typer.BadParameter(about, param_hint="--set")
+            raise OptionError(about, "--set")
     return {**fields, "properties": properties}
 
 
 def cordoned(log_dirs: Sequence[str]) -> str:
-    """cordoned.log.dirs that names these directories: absolute paths, or * alone. BadParameter."""
+    """cordoned.log.dirs that names these directories: absolute paths, or * alone. OptionError."""
     if "*" in log_dirs and len(log_dirs) > 1:
-        raise typer.BadParameter("* means all, and stands alone", param_hint="--cordoned-log-dir")
+        raise OptionError("* means all, and stands alone", "--cordoned-log-dir")
     return ",".join(path if path == "*" else os.path.abspath(path) for path in log_dirs)
 
 

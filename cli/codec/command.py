@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
 from mockraft.cli.codec import names
 from mockraft.cli.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.cli.codec.names import class_named
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import argument, as_typer, option
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.codegen.every_release import every_release
+from mockraft.kafka_api.options import argument, option
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
 
@@ -39,36 +40,33 @@ DECODE_ABOUT = f"""Decode bytes to JSON, as Kafka's converters write it.
 
 {_NAMING}
 
-\b
-mockraft decode --response BrokerHeartbeat --version 1 00000000 0000 010000 00
-mockraft decode --frame - < request.hex       the header says which request
-mockraft decode --response Fetch --version 17 --frame --compact - < fetch.hex
-mockraft decode --record NoOp --version 0 00
-mockraft decode --framed 01140000             the frame says which record
-mockraft decode --schemas DIR --request Greet --version 0 03686900    a message of your own
+  mockraft decode --response BrokerHeartbeat --version 1 00000000 0000 010000 00
+  mockraft decode --frame - < request.hex       the header says which request
+  mockraft decode --response Fetch --version 17 --frame --compact - < fetch.hex
+  mockraft decode --record NoOp --version 0 00
+  mockraft decode --framed 01140000             the frame says which record
+  mockraft decode --schemas DIR --request Greet --version 0 03686900    a message of your own
 
 {exit_codes(failed="the bytes are not that")}"""
 ENCODE_ABOUT = """Encode JSON to bytes, printed as hex.
 
 The JSON is what decode prints: every field of the version, save tagged ones that keep their default.
 
-\b
-mockraft encode --request DescribeCluster --version 2
-    '{"includeClusterAuthorizedOperations": false, "endpointType": 2,
-      "includeFencedBrokers": true}'
-mockraft encode --record NoOp --version 0 --framed '{}'
-mockraft decode --frame - < r.hex | mockraft encode --frame --raw - > r.bin
+  mockraft encode --request DescribeCluster --version 2
+      '{"includeClusterAuthorizedOperations": false, "endpointType": 2,
+        "includeFencedBrokers": true}'
+  mockraft encode --record NoOp --version 0 --framed '{}'
+  mockraft decode --frame - < r.hex | mockraft encode --frame --raw - > r.bin
 
 """ + exit_codes(failed="the JSON is not that")
 EXPLAIN_ABOUT = f"""Explain every byte: offset, field, type and value.
 
 {_NAMING} Records inside a body are opened: batches, their records, and metadata records with their fields.
 
-\b
-mockraft explain --response BrokerHeartbeat --version 1 00000000 0000 010000 00
-mockraft explain --frame - < request.hex
-mockraft explain --response Fetch --version 18 --frame --json - < fetch.hex
-mockraft explain --batches --raw - < 00000000000000000000.log
+  mockraft explain --response BrokerHeartbeat --version 1 00000000 0000 010000 00
+  mockraft explain --frame - < request.hex
+  mockraft explain --response Fetch --version 18 --frame --json - < fetch.hex
+  mockraft explain --batches --raw - < 00000000000000000000.log
 
 {exit_codes(ExitCode.MISSING, failed="the bytes break somewhere")}"""
 
@@ -80,10 +78,10 @@ class SubjectOptions(ProposalOptions):
     request: str | None = option(None, "--request", "-q", metavar="KEY", help="The bytes are this request.")
     response: str | None = option(None, "--response", "-p", metavar="KEY", help="The bytes are this response.")
     record: str | None = option(None, "--record", "-r", metavar="KEY", help="… this metadata or control record.")
-    message: str | None = option(None, "--message", metavar="NAME", help="… another message, such as RequestHeader.")
+    message: str | None = option(None, metavar="NAME", help="… another message, such as RequestHeader.")
     version: int | None = option(None, "--version", "-v", help="Version of the request, response or record.")
-    frame: bool = option(False, "--frame", help="A request's or response's size and header are there too.")
-    framed: bool = option(False, "--framed", help="A record's frame (1, type, version) is there too.")
+    frame: bool = option(False, help="A request's or response's size and header are there too.")
+    framed: bool = option(False, help="A record's frame (1, type, version) is there too.")
 
     def subject(self, command: str) -> Subject:
         """Return the kind of bytes that the options name; exit with 2 when they name too much or too little."""
@@ -115,8 +113,8 @@ class ByteOptions(SubjectOptions):
     """Options of commands that read bytes."""
 
     data: list[str] | None = argument(None, metavar="[HEX | -]", help="The bytes; - reads standard input.")
-    raw: bool = option(False, "--raw", help="Standard input holds the bytes themselves, not hex.")
-    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
+    raw: bool = option(False, help="Standard input holds the bytes themselves, not hex.")
+    show_secrets: bool = option(False, help="Show passwords, keys, tokens and sensitive configs.")
 
     def content(self, command: str) -> bytes:
         """Return the bytes that arguments or standard input give; exits with 2 when they are not hex."""
@@ -142,7 +140,7 @@ class ByteOptions(SubjectOptions):
 class DecodeOptions(ByteOptions):
     """Options of `mockraft decode`."""
 
-    compact: bool = option(False, "--compact", help="JSON on one line.")
+    compact: bool = option(False, help="JSON on one line.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +148,14 @@ class EncodeOptions(SubjectOptions):
     """Options of `mockraft encode`."""
 
     tree: str = argument("-", metavar="[JSON | -]", help="The JSON; - reads standard input.")
-    raw: bool = option(False, "--raw", help="Write the bytes themselves, not hex.")
+    raw: bool = option(False, help="Write the bytes themselves, not hex.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(ByteOptions):
     """Options of `mockraft explain`."""
 
-    batches: bool = option(False, "--batches", help="The bytes are record batches, such as a log segment.")
+    batches: bool = option(False, help="The bytes are record batches, such as a log segment.")
     as_json: bool = option(False, "--json", help="For machines: one JSON object.")
 
     def subject(self, command: str) -> Subject:
@@ -172,72 +170,65 @@ class ExplainOptions(ByteOptions):
         return Subject(BATCHES, None, None, False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the three commands to `app`."""
-    app.command("decode", help=DECODE_ABOUT)(as_typer(decode_command))
-    app.command("encode", help=ENCODE_ABOUT)(as_typer(encode_command))
-    app.command("explain", help=EXPLAIN_ABOUT)(as_typer(explain_command))
-
-
-def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
+def decode_command(options: DecodeOptions) -> None:
     """Print the JSON of bytes."""
-    _use_messages(ctx, options)
-    subject, content = options.subject("decode"), options.content("decode")
-    try:
-        tree = decode(subject, content, show_secrets=options.show_secrets)
-    except WireError as error:
-        _fail("decode", _placed(error, subject, content), _advice(subject, content))
-    _print_json(tree, options.compact)
+    with _messages(options):
+        subject, content = options.subject("decode"), options.content("decode")
+        try:
+            tree = decode(subject, content, show_secrets=options.show_secrets)
+        except WireError as error:
+            _fail("decode", _placed(error, subject, content), _advice(subject, content))
+        _print_json(tree, options.compact)
 
 
-def encode_command(ctx: typer.Context, options: EncodeOptions) -> None:
+def encode_command(options: EncodeOptions) -> None:
     """Print the bytes of JSON."""
-    _use_messages(ctx, options)
-    subject = options.subject("encode")
-    text = sys.stdin.read() if options.tree == "-" else options.tree
-    try:
-        parsed = json.loads(text)
-    except ValueError as error:
-        _misuse("encode", f"this is not JSON: {error}")
-    if not isinstance(parsed, dict):
-        _misuse("encode", f"the JSON is no object: {text.strip()[:60]}")
-    try:
-        content = encode(subject, parsed)
-    except WireError as error:
-        _fail("encode", error, [])
+    with _messages(options):
+        subject = options.subject("encode")
+        text = sys.stdin.read() if options.tree == "-" else options.tree
+        try:
+            parsed = json.loads(text)
+        except ValueError as error:
+            _misuse("encode", f"this is not JSON: {error}")
+        if not isinstance(parsed, dict):
+            _misuse("encode", f"the JSON is no object: {text.strip()[:60]}")
+        try:
+            content = encode(subject, parsed)
+        except WireError as error:
+            _fail("encode", error, [])
     if options.raw:
         sys.stdout.buffer.write(content)
     else:
-        typer.echo(content.hex())
+        print(content.hex())
 
 
-def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
+def explain_command(options: ExplainOptions) -> None:
     """Print what every byte is."""
-    _use_messages(ctx, options)
-    subject, content = options.subject("explain"), options.content("explain")
-    full = _explained(subject, content)
-    explanation = full if options.show_secrets else full.without_secrets()
-    if options.as_json:
-        typer.echo(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
-    else:
-        from mockraft.cli.codec.explain_view import show
-        from rich.console import Console
+    with _messages(options):
+        subject, content = options.subject("explain"), options.content("explain")
+        full = _explained(subject, content)
+        explanation = full if options.show_secrets else full.without_secrets()
+        if options.as_json:
+            print(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
+        else:
+            from mockraft.cli.codec.explain_view import show
+            from rich.console import Console
 
-        # A file or a pipe has no width to save.
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
-        show(explanation, console)
-        advice = [] if explanation.error is None else hints(subject, content)
-        if explanation.data != full.data:
-            advice.append("with --show-secrets: asterisks (2a) are secrets, and unread bytes that may have some")
-        for each in advice:
-            console.print(f"  try it {each}")
-    if explanation.error is not None:
-        raise typer.Exit(ExitCode.FAILED)
+            # A file or a pipe has no width to save.
+            console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+            show(explanation, console)
+            advice = [] if explanation.error is None else hints(subject, content)
+            if explanation.data != full.data:
+                advice.append("with --show-secrets: asterisks (2a) are secrets, and unread bytes that may have some")
+            for each in advice:
+                console.print(f"  try it {each}")
+        if explanation.error is not None:
+            raise SystemExit(ExitCode.FAILED)
 
 
-def _use_messages(ctx: typer.Context, options: SubjectOptions) -> None:
-    """Let the rest of this command find the messages that the options ask for; those of every release without one."""
-    ctx.with_resource(using(options.overlay() or every_release()))
+def _messages(options: SubjectOptions) -> AbstractContextManager[object]:
+    """Return a context in which the messages are those that the options ask for; of every release without one."""
+    return using(options.overlay() or every_release())
 
 
 def _versions(name: str) -> str:
@@ -291,13 +282,13 @@ def _explanation_tree(explanation: Explanation) -> dict[str, Json]:
 
 def _print_json(tree: dict[str, Json], compact: bool) -> None:
     if compact:
-        typer.echo(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
+        print(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
     elif sys.stdout.isatty():
         from rich.console import Console
 
         Console().print_json(data=tree, ensure_ascii=False)
     else:
-        typer.echo(json.dumps(tree, ensure_ascii=False, indent=2))
+        print(json.dumps(tree, ensure_ascii=False, indent=2))
 
 
 def _advice(subject: Subject, content: bytes) -> list[str]:
@@ -306,13 +297,20 @@ def _advice(subject: Subject, content: bytes) -> list[str]:
 
 
 def _fail(command: str, error: WireError, advice: list[str]) -> NoReturn:
-    typer.echo(f"mockraft {command}: {error}", err=True)
+    print(f"mockraft {command}: {error}", file=sys.stderr)
     for line in advice:
-        typer.echo(f"  {line}", err=True)
-    raise typer.Exit(ExitCode.FAILED)
+        print(f"  {line}", file=sys.stderr)
+    raise SystemExit(ExitCode.FAILED)
 
 
 def _misuse(command: str, what: str) -> NoReturn:
-    typer.echo(f"mockraft {command}: {what}", err=True)
-    typer.echo(f"  mockraft {command} --help has examples", err=True)
-    raise typer.Exit(ExitCode.USAGE)
+    print(f"mockraft {command}: {what}", file=sys.stderr)
+    print(f"  mockraft {command} --help has examples", file=sys.stderr)
+    raise SystemExit(ExitCode.USAGE)
+
+
+COMMANDS = {
+    "decode": Command("decode", decode_command, DECODE_ABOUT),
+    "encode": Command("encode", encode_command, ENCODE_ABOUT),
+    "explain": Command("explain", explain_command, EXPLAIN_ABOUT),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.conformance import fuzz
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
-from mockraft.cli.refusals import blaming, end
+from mockraft.cli.refusals import end
+from mockraft.kafka_api.options import Option, OptionError, blaming, option
 from mockraft.releases import NEWEST, SUPPORTED
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ Each case has brokers and topics of its own, sends requests, and checks the resp
 returns. It removes what it created; cases that make Kafka's own controller resign run only with --disruptive. Do not
 run it against a cluster that you need: it registers brokers, creates topics and changes dynamic configs for a moment.
 
-\b
   mockraft serve --port 9093 &
   mockraft conformance --bootstrap 127.0.0.1:9093
   mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
@@ -37,13 +37,11 @@ run it against a cluster that you need: it registers brokers, creates topics and
   mockraft conformance --bootstrap mine:9093 --against kafka-3.9.2
   mockraft conformance --bootstrap mine:9093 --level core --summary conformance.md
 
-\b
 Levels, each with the cases of those before it:
   core    brokers run on it and lose no data: the cases of rank must, without the area quorum
   full    brokers and tools also get Kafka's answers and texts: all cases without the area quorum
   quorum  other controllers vote with it and follow it, too: all cases
 
-\b
 Ranks of cases (--list):
   must    brokers break, or lose data, without it
   should  brokers and tools get another response than Kafka's
@@ -58,6 +56,12 @@ Ranks of cases (--list):
 DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
 
 
+def _baselines() -> list[str]:
+    from mockraft.conformance import baseline  # for completion only
+
+    return baseline.names()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Options of `mockraft conformance`."""
@@ -65,12 +69,12 @@ class Options:
     bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
     cluster_id: str | None = option(None, help="The cluster's id. Default: the controller's.")
     level: Literal["core", "full", "quorum"] = option("quorum", help="Only the cases of this level; see above.")
-    area: list[str] | None = option(None, "--area", help="Only this area; may be repeated. --list has them.")
+    area: list[str] | None = option(None, help="Only this area; may be repeated. --list has them.")
     only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
     list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
-    disruptive: bool = option(False, "--disruptive", help="Also cases that make Kafka's controller resign.")
-    strict: bool = option(False, "--strict", help="A failure that is a known difference of mockraft fails too.")
-    parallel: int = option(16, min=1, max=200, help="How many cases run side by side.")
+    disruptive: bool = option(False, help="Also cases that make Kafka's controller resign.")
+    strict: bool = option(False, help="A failure that is a known difference of mockraft fails too.")
+    parallel: int = option(16, lowest=1, highest=200, help="How many cases run side by side.")
     seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
     junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")
     json_file: Path | None = option(None, "--json", help="Write the run to this file, for --against.")
@@ -78,61 +82,52 @@ class Options:
         None, "--summary", help="Write a page to publish (Markdown): release, level, passed, failed, not applicable."
     )
     html_file: Path | None = option(None, "--html", help="Write an HTML report (needs mockraft[conformance]).")
-    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
+    show_secrets: bool = option(False, help="Show passwords, keys, tokens and sensitive configs.")
     against: str | None = option(
         None,
         metavar="RUN",
         help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
         f"mockraft: kafka-{NEWEST} is Kafka's own controller of that version ({SUPPORTED[0]} to {NEWEST}), at its "
         "newest level.",
+        completes=_baselines,
     )
 
 
-Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this docs folder.")]
-Folder = Annotated[Path, typer.Argument(help="The folder of the files.", exists=True, file_okay=False)]
+Table = Annotated[Path | None, Option(flags=("--write-docs",), help="Write conformance.md in this docs folder.")]
+Folder = Annotated[Path, Option(is_argument=True, help="The folder of the files.")]
 KafkaVersions = Annotated[
     list[str] | None,
-    typer.Option(help=f"Only this version, as {NEWEST}; may be repeated. Default: every supported one."),
+    Option(help=f"Only this version, as {NEWEST}; may be repeated. Default: every supported one."),
 ]
-OldRelease = Annotated[str | None, typer.Argument(metavar="OLD", help="The older release: 4.3.", show_default=False)]
-NewRelease = Annotated[str | None, typer.Argument(metavar="NEW", help="The newer release: 4.4.", show_default=False)]
+OldRelease = Annotated[
+    str | None, Option(is_argument=True, metavar="OLD", help="The older release: 4.3.", shown_default="")
+]
+NewRelease = Annotated[
+    str | None, Option(is_argument=True, metavar="NEW", help="The newer release: 4.4.", shown_default="")
+]
 OnlyKind = Annotated[
     Literal["rule", "observed", "api", "feature", "metadata.version", "error", "config"] | None,
-    typer.Option("--only", help="Only this kind of changes.", show_default=False),
+    Option(flags=("--only",), help="Only this kind of changes.", shown_default=""),
 ]
 ReleasesFolder = Annotated[
-    Path | None, typer.Option("--write-docs", help="Write release-changes.md in this docs folder.")
+    Path | None, Option(flags=("--write-docs",), help="Write release-changes.md in this docs folder.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this docs folder.")]
+AsJson = Annotated[bool, Option(flags=("--json",), help="As JSON.")]
+DocsFolder = Annotated[Path | None, Option(flags=("--write-docs",), help="Write differences.md in this docs folder.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
-    conformance_app.callback(help=ABOUT)(as_typer(conformance))
-    conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
-    conformance_app.command("diff", short_help="List what a newer Kafka release's controller does differently.")(diff)
-    conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
-    fuzz.register(conformance_app)
-    app.add_typer(conformance_app, name="conformance")
-    app.command("differences", help=DIFFERENCES_ABOUT)(differences)
-
-
-def conformance(context: typer.Context, options: Options) -> None:
+def conformance(options: Options) -> None:
     """Run the cases; see ABOUT."""
     from mockraft.cli.conformance.screen import Screen
     from mockraft.conformance import CannotConnectError
 
-    if context.invoked_subcommand is not None:
-        return
     cases = _chosen(options)
     screen = Screen()
     if options.list_cases:
         screen.list_cases(cases)
         return
     if options.bootstrap is None:
-        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+        raise OptionError("say which controller: --bootstrap host:port", "--bootstrap")
     other = _kept(options.against)
     ask = partial(_run, screen, cases, options)
     try:
@@ -147,7 +142,7 @@ def conformance(context: typer.Context, options: Options) -> None:
         screen.comparison(found, other)
     _write(found, other, options)
     if found.failures if options.strict else found.unexplained:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def table(docs: Table = None) -> None:
@@ -166,10 +161,10 @@ def table(docs: Table = None) -> None:
     for who, runs in sides.items():
         for level, found in runs.items():
             for verdict in found.failures:
-                typer.echo(f"{who} at {level}: {verdict.name}: {verdict.reason}", err=True)
+                print(f"{who} at {level}: {verdict.name}: {verdict.reason}", file=sys.stderr)
     text = as_markdown(sides["mockraft"], sides["Kafka"])
     if docs is None:
-        typer.echo(text)
+        print(text)
         return
     path = docs / "how-to" / "checks" / "conformance.md"
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
@@ -188,7 +183,6 @@ def diff(
     Kafka's own controllers answered differently, with both answers. Then APIs, features, metadata versions, errors and
     configuration keys, as Kafka's own classes have them. Nothing is started.
 
-    \b
       mockraft conformance diff 4.3 4.4
       mockraft conformance diff 3.9 4.4 --only observed
       mockraft conformance diff 3.9 4.4 --json
@@ -205,7 +199,7 @@ def diff(
         path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown()), encoding="utf-8")
         return
     if old is None or new is None:
-        raise typer.BadParameter("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
+        raise OptionError("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
     with blaming("OLD / NEW"):
         found = changes(release(old), release(new))
     answers = observed.observed(release(old), release(new))
@@ -213,10 +207,10 @@ def diff(
         found, answers = select(only, found, answers)
     if as_json:
         trees = [*(each.as_tree() for each in found), *observed.as_trees(answers)]
-        typer.echo(json.dumps(trees, indent=1, ensure_ascii=False))
+        print(json.dumps(trees, indent=1, ensure_ascii=False))
         return
     for line in as_text(found, answers, release(old).name, release(new).name):
-        typer.echo(line)
+        print(line)
 
 
 def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
@@ -234,16 +228,18 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     from mockraft.conformance.documents import observed
     from mockraft.releases import release
 
+    if not folder.is_dir():
+        raise OptionError(f"{folder} is no folder", "FOLDER")
     runs = {}
     for version in kafka_version or SUPPORTED:
         with _needing_java("baseline"), tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
             found = run_on_kafka(Path(directory), version=version, observe=kafka_version is None)
         count = found.count()
-        typer.echo(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
+        print(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
         for verdict in found.failures:
-            typer.echo(f"kafka-{version}: {verdict.name}: {verdict.reason}", err=True)
+            print(f"kafka-{version}: {verdict.name}: {verdict.reason}", file=sys.stderr)
         if found.failures:
-            raise typer.Exit(ExitCode.FAILED)
+            raise SystemExit(ExitCode.FAILED)
         write(found, folder / f"kafka-{version}.json")
         runs[release(version).name] = found
     if kafka_version is None:
@@ -263,11 +259,11 @@ def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
         path = docs / "explanation" / "differences.md"
         path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
     elif as_json:
-        typer.echo(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
+        print(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
     else:
         for each in entries:
-            typer.echo(f"{each.id}  ({each.area}, {each.kind})")
-            typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
+            print(f"{each.id}  ({each.area}, {each.kind})")
+            print(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
 
 
 @contextmanager
@@ -287,7 +283,7 @@ def _chosen(options: Options) -> list[Case]:
 
     areas, only = options.area or [], options.only or []
     if unknown := [each for each in areas if each not in AREAS]:
-        raise typer.BadParameter(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", param_hint="--area")
+        raise OptionError(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", "--area")
     level = Level(options.level)
     chosen = [
         case
@@ -299,7 +295,7 @@ def _chosen(options: Options) -> list[Case]:
     ]
     if not chosen:
         message = "no case is called so; --list has the names" if only else f"level {level} has no case of this area"
-        raise typer.BadParameter(message, param_hint="--only" if only else "--level")
+        raise OptionError(message, "--only" if only else "--level")
     return chosen
 
 
@@ -318,7 +314,7 @@ def _kept(against: str | None) -> Run | None:
         return baseline.read(against)
     if not against.rpartition(":")[2].isdigit():
         message = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
-        raise typer.BadParameter(message, param_hint="--against")
+        raise OptionError(message, "--against")
     return None
 
 
@@ -360,3 +356,19 @@ async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: s
             show_secrets=options.show_secrets,
             on_verdict=on_verdict,
         )
+
+
+COMMANDS = {
+    "conformance": Command(
+        "conformance",
+        conformance,
+        ABOUT,
+        subcommands={
+            "table": Command("table", table),
+            "diff": Command("diff", diff),
+            "baseline": Command("baseline", baseline),
+            "fuzz": fuzz.COMMAND,
+        },
+    ),
+    "differences": Command("differences", differences, DIFFERENCES_ABOUT),
+}

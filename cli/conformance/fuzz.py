@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
 from mockraft.cli.refusals import end
+from mockraft.kafka_api.options import OptionError, option, required
 from mockraft.kafka_api.private_files import write_private
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ Both must be new: no brokers, no topics. Answers and the records that Fetch then
 and times of their own got common names. What differs is shown as the smallest sequence found, a line of JSON for each
 request, which --replay takes.
 
-\b
   mockraft serve --port 9093 --session-timeout-ms 1000000000 &
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --seed 7 --steps 10000
@@ -39,16 +39,11 @@ class Options:
     bootstrap: str = required(help="host:port of the first controller.")
     against: str = required(help="host:port of the second, as a rule Kafka's.")
     seed: int = option(1, help="Seed of the first episode; the next has the next one.")
-    steps: int = option(1000, min=1, help="How many requests; each 250 begin in an empty world.")
+    steps: int = option(1000, lowest=1, help="How many requests; each 250 begin in an empty world.")
     cluster_id: str | None = option(None, help="The first one's cluster id. Default: it is asked.")
     against_cluster_id: str | None = option(None, help="The second one's cluster id. Default: it is asked.")
     replay: Path | None = option(None, help="Take the steps in this file instead.")
     save: Path | None = option(None, help="Keep the steps that show a difference in this file.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `mockraft conformance`."""
-    app.command("fuzz", help=ABOUT, short_help="Random requests to two controllers at once.")(as_typer(fuzz))
 
 
 def fuzz(options: Options) -> None:
@@ -71,26 +66,26 @@ def fuzz(options: Options) -> None:
     except OSError as error:
         end("conformance fuzz", f"{options.bootstrap} or {options.against}: {error}", ExitCode.NO_ANSWER)
     except (ValueError, RuntimeError) as error:
-        raise typer.BadParameter(str(error)) from None
+        raise OptionError(str(error)) from None
     if report.finding is None:
-        typer.echo(f"{report.steps} steps, no difference")
+        print(f"{report.steps} steps, no difference")
         return
-    typer.echo(differential.text_of(report.finding))
+    print(differential.text_of(report.finding))
     if options.save is not None:
         write_private(
             options.save, "".join(f"{line}\n" for line in differential.lines_of(report.finding.steps)).encode()
         )
     if options.replay is None:
         id_options = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
-        typer.echo(
+        print(
             f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{id_options}"
             f" --seed {report.finding.seed} --steps {report.finding.step}"
         )
-    raise typer.Exit(ExitCode.FAILED)
+    raise SystemExit(ExitCode.FAILED)
 
 
 def _show_progress(steps: int) -> None:
-    typer.echo(f"{steps} steps", err=True)
+    print(f"{steps} steps", file=sys.stderr)
 
 
 def _steps_in(path: Path) -> list[FuzzStep]:
@@ -100,6 +95,9 @@ def _steps_in(path: Path) -> list[FuzzStep]:
     try:
         return differential.steps_of(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--replay") from None
+        raise OptionError(f"{path}: {error.strerror}", "--replay") from None
     except ValueError as error:
-        raise typer.BadParameter(f"{path}: {error}", param_hint="--replay") from None
+        raise OptionError(f"{path}: {error}", "--replay") from None
+
+
+COMMAND = Command("fuzz", fuzz, ABOUT)

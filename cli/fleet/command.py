@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
 from mockraft.cli.broker.options import RunOptions
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
-from mockraft.cli.refusals import blaming, client_security, end
+from mockraft.cli.refusals import client_security, end
 from mockraft.cli.run.command import is_live
+from mockraft.kafka_api.options import OptionError, blaming, option
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet.plan import Action
@@ -31,14 +31,12 @@ share one replica of it in each process (--replication). A line a second, or a l
 are registered, fenced and unfenced, how many heartbeats are answered and how fast. Ctrl-C has all of them leave by
 controlled shutdown, a second one stops them at once.
 
-\b
   mockraft fleet --brokers 1000 --bootstrap-controller 127.0.0.1:9093
   mockraft fleet --brokers 10000 --ramp 30 --for 120 --json run.json --plot run.svg --bootstrap-controller …
   mockraft fleet --brokers 300 --racks a,b,c --script trouble.json --seed 7 --bootstrap-controller …
 
 A script is a JSON or TOML file of steps, each with when, what and to whom:
 
-\b
   {"steps": [
     {"at_s": 20, "do": "kill", "percent": 5, "back_after_s": 30},
     {"at_s": 40, "do": "rolling-restart", "racks": ["a"], "at_once": 5, "every_s": 2},
@@ -56,31 +54,28 @@ A script is a JSON or TOML file of steps, each with when, what and to whom:
 class FleetOptions(RunOptions):
     """Options of `mockraft fleet`."""
 
-    brokers: int = option(100, min=1, max=1_000_000, help="How many simulated brokers.")
-    first_id: int = option(1, min=0, max=2**31 - 1_000_001, help="The id of the first; the others follow.")
+    brokers: int = option(100, lowest=1, highest=1_000_000, help="How many simulated brokers.")
+    first_id: int = option(1, lowest=0, highest=2**31 - 1_000_001, help="The id of the first; the others follow.")
     processes: int | None = option(
-        None, min=1, max=256, help=f"Default: one for each {BROKERS_A_PROCESS:,}, no more than cores."
+        None, lowest=1, highest=256, help=f"Default: one for each {BROKERS_A_PROCESS:,}, no more than cores."
     )
     ramp: float | None = option(
-        None, min=0, help=f"Spread the starts over so many seconds. Default: {STARTS_PER_S} a second."
+        None, lowest=0, help=f"Spread the starts over so many seconds. Default: {STARTS_PER_S} a second."
     )
     racks: str | None = option(None, help="Names of racks with commas between, dealt out in turn.")
-    log_dirs: int = option(1, min=1, max=1000, help="Log directories of each broker, in memory only.")
-    heartbeat_interval_ms: int = option(2_000, min=1, max=2**31 - 1, help="broker.heartbeat.interval.ms")
-    session_timeout_ms: int = option(9_000, min=2, max=2**31 - 1, help="broker.session.timeout.ms of the controller.")
-    replication: str | None = option(None, "--replication", help="own or shared. Default: own for up to 100 brokers.")
+    log_dirs: int = option(1, lowest=1, highest=1000, help="Log directories of each broker, in memory only.")
+    heartbeat_interval_ms: int = option(2_000, lowest=1, highest=2**31 - 1, help="broker.heartbeat.interval.ms")
+    session_timeout_ms: int = option(
+        9_000, lowest=2, highest=2**31 - 1, help="broker.session.timeout.ms of the controller."
+    )
+    replication: str | None = option(None, help="own or shared. Default: own for up to 100 brokers.")
     script: Path | None = option(None, help="What shall happen to them and when; JSON, or TOML in *.toml.")
     seed: int | None = option(
         None, help="Seed of ids and of the brokers that a script draws. Default: a new one, shown in the summary."
     )
     json_file: Path | None = option(None, "--json", help="Write the summary with a sample a second to this file.")
     plot_file: Path | None = option(None, "--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")
-    plain: bool = option(False, "--plain", help="Plain lines, as without a terminal.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("fleet", help=ABOUT)(as_typer(fleet))
+    plain: bool = option(False, help="Plain lines, as without a terminal.")
 
 
 def fleet(options: FleetOptions) -> None:
@@ -91,11 +86,11 @@ def fleet(options: FleetOptions) -> None:
 
     replication, brokers = options.replication, options.brokers
     if replication not in (None, "own", "shared"):
-        raise typer.BadParameter(f"{replication!r} is neither own nor shared", param_hint="--replication")
+        raise OptionError(f"{replication!r} is neither own nor shared", "--replication")
     shares = (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared"
     processes = options.processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS))
     if (problem := shortage(brokers, processes, shares_replication=shares)) is not None:
-        raise typer.BadParameter(problem, param_hint="--brokers")
+        raise OptionError(problem, "--brokers")
     names: list[str | None] = [name.strip() or None for name in options.racks.split(",")] if options.racks else [None]
     racks = {options.first_id + number: names[number % len(names)] for number in range(brokers)}
     seed = random.randrange(1 << 31) if options.seed is None else options.seed
@@ -122,13 +117,13 @@ def fleet(options: FleetOptions) -> None:
     with _open_for_writing(options.json_file, "--json") as out:
         summary = run_fleet(order)
         if summary is None:
-            raise typer.Exit(ExitCode.NO_ANSWER)
+            raise SystemExit(ExitCode.NO_ANSWER)
         if out is not None:
             out.write(to_json(summary))
     if draw is not None:
         draw(summary)
     if summary["went_wrong"]:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
@@ -139,7 +134,7 @@ def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, s
         with blaming("--script", ScriptError):
             return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {script}: {error.strerror}", param_hint="--script") from None
+        raise OptionError(f"cannot read {script}: {error.strerror}", "--script") from None
 
 
 @contextlib.contextmanager
@@ -151,7 +146,7 @@ def _open_for_writing(path: Path | None, option: str) -> Iterator[TextIO | None]
     try:
         out = path.open("w")
     except OSError as error:
-        raise typer.BadParameter(f"cannot write {path}: {error.strerror}", param_hint=option) from None
+        raise OptionError(f"cannot write {path}: {error.strerror}", option) from None
     with out:
         yield out
 
@@ -161,7 +156,7 @@ def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
     if path is None:
         return None
     if path.suffix not in PLOT_SUFFIXES:
-        raise typer.BadParameter(f"{path} ends in none of {', '.join(PLOT_SUFFIXES)}", param_hint="--plot")
+        raise OptionError(f"{path} ends in none of {', '.join(PLOT_SUFFIXES)}", "--plot")
     try:
         from mockraft.cli.fleet.plot import draw
     except ModuleNotFoundError as error:
@@ -169,3 +164,6 @@ def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
         end("fleet", about, ExitCode.MISSING)
     with _open_for_writing(path, "--plot"):
         return lambda summary: draw(summary, path)
+
+
+COMMANDS = {"fleet": Command("fleet", fleet, ABOUT)}

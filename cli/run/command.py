@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
+from mockraft.kafka_api.options import option
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet import Fleet
@@ -39,19 +39,14 @@ More of them, and real ones, can join while it runs. Without a terminal it print
 class Options:
     """Options of `mockraft run`."""
 
-    brokers: int = option(3, min=0, help="How many simulated brokers.")
-    log_dirs: int = option(2, min=1, help="Log directories of each simulated broker.")
+    brokers: int = option(3, lowest=0, help="How many simulated brokers.")
+    log_dirs: int = option(2, lowest=1, help="Log directories of each simulated broker.")
     host: str = option("127.0.0.1", help="Address to listen on.")
-    port: int | None = option(None, min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")
-    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
-    plain: bool = option(False, "--plain", help="Plain lines, as without a terminal.")
-    session_timeout_ms: int = option(9_000, min=1, help="broker.session.timeout.ms")
+    port: int | None = option(None, lowest=0, highest=65535, help="Port to listen on. Default: 9093, or a free one.")
+    for_s: float | None = option(None, "--for", lowest=0, help="Stop after so many seconds.")
+    plain: bool = option(False, help="Plain lines, as without a terminal.")
+    session_timeout_ms: int = option(9_000, lowest=1, help="broker.session.timeout.ms")
     seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("run", help=RUN_ABOUT)(as_typer(run))
 
 
 def run(options: Options) -> None:
@@ -62,7 +57,7 @@ def run(options: Options) -> None:
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_run(options, random.Random(options.seed)))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 def is_live(plain: bool) -> bool:
@@ -172,3 +167,6 @@ def _shutdown_summary(fleet: Fleet) -> str:
 
     left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
     return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"
+
+
+COMMANDS = {"run": Command("run", run, RUN_ABOUT)}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError, OptionError, blaming
+from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
 from mockraft.kafka_api.extras import install_hint
+from mockraft.kafka_api.options import OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer

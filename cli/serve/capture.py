@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
 from mockraft.cli.refusals import end
 from mockraft.cli.traffic.capture import listen_address
 from mockraft.cli.traffic.replay import CaptureOptions, exchanges_of
+from mockraft.kafka_api.options import option
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.capture_controller import CaptureController
@@ -23,7 +24,6 @@ same in another run. Several answers to one request come in their order, and the
 are the captured ones; the broker's own ids (cluster, incarnation, directories) and this address are put into answers.
 A request that the capture has no answer to ends its connection and is logged.
 
-\b
   mockraft serve-capture --capture night.pcap --port 9093 --listen 127.0.0.1:19093
 
 Ctrl-C ends it and tells what was answered.
@@ -38,11 +38,6 @@ class Options(CaptureOptions):
     listen: str = option("127.0.0.1:19093", metavar="HOST:PORT", help="Where brokers connect; port 0 is any free one.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("serve-capture", help=ABOUT)(as_typer(serve_capture))
-
-
 def serve_capture(options: Options) -> None:
     """Serve; see ABOUT."""
     from mockraft.spark_replay.regression.capture_controller import CaptureController
@@ -51,15 +46,15 @@ def serve_capture(options: Options) -> None:
     host, to_port = listen_address(options.listen)
     answers = CapturedAnswers(exchanges_of("serve-capture", options.capture, options.port), host, to_port)
     for (api, why), count in answers.left_out.items():
-        typer.echo(f"left out: {count:,} {api}, {why}", err=True)
+        print(f"left out: {count:,} {api}, {why}", file=sys.stderr)
     try:
         asyncio.run(_serve(CaptureController(answers, on_event=_print_event)))
     except OSError as error:
         end("serve-capture", error, ExitCode.CANNOT_LISTEN)
     for api, count in answers.answered.most_common():
-        typer.echo(f"{api}: {count:,} answered", err=True)
+        print(f"{api}: {count:,} answered", file=sys.stderr)
     for (api, why), count in answers.unanswered.items():
-        typer.echo(f"{api}: {count:,} not, {why}", err=True)
+        print(f"{api}: {count:,} not, {why}", file=sys.stderr)
 
 
 async def _serve(controller: CaptureController) -> None:
@@ -67,9 +62,12 @@ async def _serve(controller: CaptureController) -> None:
 
     with stop_on_signals() as stopped:
         async with controller:
-            typer.echo(f"mockraft serve-capture ready bootstrap={controller.bootstrap}")
+            print(f"mockraft serve-capture ready bootstrap={controller.bootstrap}")
             await stopped.wait()
 
 
 def _print_event(text: str) -> None:
-    typer.echo(f"mockraft serve-capture: {text}", err=True)
+    print(f"mockraft serve-capture: {text}", file=sys.stderr)
+
+
+COMMANDS = {"serve-capture": Command("serve-capture", serve_capture, ABOUT)}

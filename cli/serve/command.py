@@ -7,6 +7,7 @@ are imported after that (process.py): clients that come first wait for their ans
 from __future__ import annotations
 
 import logging
+import os
 import random
 import re
 import resource
@@ -16,26 +17,57 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
-from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.command_line import Command, variable_of
+from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.logs import configure
 from mockraft.cli.serve import admin, quorum, release, security
 from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
-from mockraft.cli.serve.options import (
-    OPTIONS,
-    MissingPackageError,
-    OptionError,
-    blaming,
-    misspelled_variables,
-    variables,
-)
+from mockraft.cli.serve.options import HEADINGS, OPTIONS, MissingPackageError, misspelled_variables
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
 from mockraft.kafka_api.directory_ids import draw_cluster_id
 from mockraft.kafka_api.listening import BACKLOG, bind
+from mockraft.kafka_api.options import OptionError, blaming
+from mockraft.server.config import OPTIONS as OF_THE_CONTROLLER
+from mockraft.server.config import ControllerConfig
+from mockraft.server.security_options import uses_tls
 from mockraft.testing.proposals import overlay_of, proposals_of
 
-if TYPE_CHECKING:
-    from mockraft.server.config import ControllerConfig
+ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
+
+Prints one line on stdout once it accepts connections:
+
+  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off release=4.4 metadata_version=33
+
+A broker joins it with that cluster id and three properties:
+
+  controller.quorum.bootstrap.servers=127.0.0.1:9093
+  controller.listener.names=CONTROLLER
+  process.roles=broker
+  (kafka-storage.sh format -t CLUSTER_ID -c broker.properties; kafka-server-start.sh broker.properties)
+
+Without --data-dir the log is in memory, and brokers must not outlive the controller: a broker stops when its
+controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
+
+  mockraft serve --port 0 --brokers 3              any free port, three simulated brokers that serve clients
+  mockraft serve --data-dir controller-data        the log stays, in Kafka's own format
+  mockraft serve --controllers 3                   a quorum in one process
+  mockraft serve --metadata-version 3.9            for older brokers
+  mockraft serve --stubs stubs.yaml                errors, delays, missing answers and other faults
+  mockraft serve --release 3.9                     a controller of Kafka 3.9
+  mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
+
+Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has
+spaces between its values. Secrets are read from files or variables, because other users can see a command line.
+
+""" + exit_codes(
+    ExitCode.CANNOT_LISTEN,
+    ExitCode.UNUSABLE_DIRECTORY,
+    ExitCode.CANNOT_CONTINUE,
+    ExitCode.MISSING,
+    done="it was stopped",
+)
 
 DESCRIPTORS_KEPT = 64
 """File descriptors that are not for connections: the log's files, the loop, standard streams."""
@@ -69,10 +101,6 @@ def _cluster_id_of(data_dir: Path | None) -> str | None:
 
 def run(options: dict[str, Any]) -> int:
     """Run a controller until a signal and return the exit code. OptionError for options that cannot be."""
-    from mockraft.cli.logs import configure
-
-    if options["log_level"].upper() not in logging.getLevelNamesMapping():
-        raise OptionError(f"{options['log_level']} is not a log level", "--log-level")
     configure(options["log_level"], options["log_json"])
     for name, hint in misspelled_variables():
         _log.warning("%s: mockraft serve has no such option; %s", name, hint)
@@ -81,7 +109,7 @@ def run(options: dict[str, Any]) -> int:
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
     known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
-    cluster_id = options["cluster_id"] or known or draw_cluster_id(rng)
+    cluster_id = options["cluster_id"] if "cluster_id" in options["given"] else known or draw_cluster_id(rng)
     quorum.check(options)
     options |= _proposals(options) | {
         "cluster_id": _cluster_id(cluster_id),
@@ -136,9 +164,6 @@ def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:
     """Return the config: options by the names of its fields, and users from their files. OptionError."""
-    from mockraft.server.config import ControllerConfig
-    from mockraft.server.security_options import uses_tls
-
     try:
         options = {**options, **security.users_of(options), **security.secrets_of(options)}
         config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
@@ -155,16 +180,16 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
 
 def _in_options(text: str) -> str:
     """Return an error about fields of ControllerConfig with the options, or the properties, in place of the fields."""
-    from mockraft.server.config import ROWS
     from mockraft.server.server_properties import property_of
 
-    names = {row.name for row in ROWS}
+    names = {each.name for each in OF_THE_CONTROLLER}
 
     def option(found: re.Match[str]) -> str:
         row = OPTIONS.get(_FIELDS_FROM_FILES.get(found[0], found[0]))
         if row is None:
             return property_of(found[0]) if found[0] in names else found[0]
-        return f"{row.flag} (env var: '{row.variable}')" if row.name in variables() else row.flag
+        variable = variable_of(row)
+        return f"{row.flag} (env var: '{variable}')" if variable else row.flag
 
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 
@@ -180,3 +205,18 @@ def _raise_descriptor_limit() -> int:
     except (ValueError, OSError):
         return soft
     return wanted
+
+
+def _serve(options: dict[str, Any]) -> NoReturn:
+    """Run a controller and end the process."""
+    try:
+        code = run(options)
+    finally:
+        logging.shutdown()
+    # Everything is written. To free the objects of a thousand brokers one by one takes a second.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+COMMANDS = {"serve": Command("serve", _serve, ABOUT, table=tuple(OPTIONS.values()), headings=HEADINGS)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockraft.cli.serve.options import HEADINGS, OPTIONS
-from mockraft.server.options import Option
+from mockraft.kafka_api.options import Option
 
 _INTRODUCTION = """# Options of `mockraft serve`
 
@@ -28,18 +28,11 @@ def page() -> str:
 
 
 def _row(option: Option) -> str:
-    has_none = option.default is False or option.default in (None, "")
-    default = option.shown_default or ("" if has_none else str(option.default))
     about = option.help.replace("|", "\\|")
-    notes = [_bounds(option), "may be repeated" if option.is_list else ""]
-    more = "; ".join(filter(None, notes))
-    return f"| `{option.flag}` | `{option.variable}` | {default} | {about}{f' *({more})*' if more else ''} |"
-
-
-def _bounds(option: Option) -> str:
-    if option.lowest is None:
-        return ""
-    return f"at least {option.lowest}" if option.shown_highest is None else f"{option.lowest} to {option.shown_highest}"
+    others = f"the same: `{'`, `'.join(option.flags[1:])}`" if option.flags[1:] else ""
+    more = "; ".join(filter(None, [option.bounds, "may be repeated" if option.is_list else "", others]))
+    text = f"{about}{f' *({more})*' if more else ''}"
+    return f"| `{option.flag}` | `{option.variables[0]}` | {option.default_text} | {text} |"
 
 
 if __name__ == "__main__":

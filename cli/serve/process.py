@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.serve import admin, quorum, release
 from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
-from mockraft.cli.serve.options import ADMIN_OFF, OptionError
+from mockraft.cli.serve.options import ADMIN_OFF
 from mockraft.cli.serve.stubs import load, log_unused
 from mockraft.cli.signals import stop_after_stdin, stop_on_signals
 from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.kafka_api.journal import ClosedConnection
+from mockraft.kafka_api.options import OptionError
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.double import Double
@@ -95,7 +96,6 @@ async def _serve(
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
-        await quorum.until_it_commits(running)
         newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
         level = newest.image.features.get(METADATA_VERSION)
         release.log_lower_level(level, config)

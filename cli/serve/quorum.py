@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mockraft.cli.serve.options import OptionError
-from mockraft.server.options import PORT_MAX
+from mockraft.kafka_api.options import PORT_MAX, OptionError
 
 if TYPE_CHECKING:
     import random
@@ -54,7 +53,7 @@ async def start(
     clock: Clock | None = None,
     listening: socket.socket | None = None,
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
-    """Start the controllers; return what runs and its nodes by id.
+    """Start the controllers; return what runs and its nodes by id. A quorum has a leader by then.
 
     `listening` is the socket of a single controller.
 
@@ -68,17 +67,5 @@ async def start(
     from mockraft.server.running_quorum import RunningQuorum
 
     quorum = await RunningQuorum.start(config, controllers, clock, rng, script)
+    await quorum.wait_for_leader()
     return quorum, quorum.nodes
-
-
-async def until_it_commits(running: RunningController | RunningQuorum) -> None:
-    """Wait until the quorum of this process can commit. TimeoutError.
-
-    A leader that was elected before may be one no more: while modules are imported no node gets a response, and
-    followers whose fetches time out elect. Only then can a client be told to come. A single controller leads from its
-    start, and one of several processes does not wait for the others.
-    """
-    from mockraft.server.running import RunningController
-
-    if not isinstance(running, RunningController):
-        await running.wait_to_commit()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from mockraft.cli.serve.options import OPTIONS, OptionError, blaming
+from mockraft.cli.serve.options import OPTIONS
+from mockraft.kafka_api.options import blaming
 
 if TYPE_CHECKING:
     from mockraft.releases import Release
@@ -19,21 +20,19 @@ _log = logging.getLogger("mockraft.serve")
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
-    from mockraft.releases import DEFAULT, release
+    from mockraft.releases import release
     from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
     from mockraft.server.controller.settings.offers import read_ranges
 
-    if options["release"] and options["as_version"]:
-        raise OptionError("it is the same as --release; give one of them", "--as-version")
-    with blaming("--as-version" if options["as_version"] else "--release"):
-        chosen = release(options["release"] or options["as_version"] or DEFAULT)
-    own, others = _properties(options, chosen) if options["server_property"] else ({}, {})
+    with blaming("--release"):
+        chosen = release(options["release"])
+    own, others = _properties(options, chosen) if options["server_properties"] else ({}, {})
     unstable, level = (options | own)["unstable_feature_versions_enable"], 0
     with blaming("--metadata-version"):
         if options["metadata_version"]:
             level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
     with blaming("--feature"):
-        features = dict(map(_feature, options["feature"] or ()))
+        features = dict(map(_feature, options["features"] or ()))
         initial_levels(chosen, level, features, unstable=unstable)
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]
@@ -52,14 +51,13 @@ def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any
     from mockraft.server import server_properties
 
     with blaming("--server-property"):
-        given = dict(map(_property, options["server_property"]))
+        given = dict(map(_property, options["server_properties"]))
         own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
-        # As on the command line, where lists are text.
-        own = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in own.items()}
         for name, value in own.items():
             if name in options["given"] and options[name] != value:
                 key, flag = server_properties.property_of(name), OPTIONS[name].flag
-                raise ValueError(f"{key}={given[key]} contradicts {flag} {options[name]}; give one of them")
+                other = ",".join(options[name]) if isinstance(value, tuple) else options[name]
+                raise ValueError(f"{key}={given[key]} contradicts {flag} {other}; give one of them")
     return own, others
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mockraft.cli.serve.options import SECRETS, OptionError
+from mockraft.cli.serve.options import SECRETS
+from mockraft.kafka_api.options import OptionError
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -18,20 +19,18 @@ _ADD_SCRAM = re.compile(r"(?P<mechanism>[^=]+)=\[(?P<components>.*)\]")
 
 
 def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of ControllerConfig from files and lists.
+    """Return fields of ControllerConfig from files.
 
     ValueError for bad text, OSError for no file, OptionError for users of a listener without passwords.
     """
     from mockraft.server.security_options import SECURITY_PROTOCOLS, uses_sasl
 
     client_config, protocol = options["client_config_file"], options["security_protocol"]
-    mechanisms = options["sasl_enabled_mechanisms"] or ""
     users = plain_users(options["plain_users_file"])
     if users and protocol in SECURITY_PROTOCOLS and not uses_sasl(protocol):
         about = f"--security-protocol {protocol} asks for no password; SASL_PLAINTEXT and SASL_SSL do"
         raise OptionError(about, "--plain-users-file")
     return {
-        "sasl_enabled_mechanisms": tuple(name.strip() for name in mechanisms.split(",") if name.strip()),
         "plain_users": users,
         "scram_users": scram_users(options["scram_users_file"]),
         "client_security": _client_security(client_config),

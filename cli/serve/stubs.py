@@ -6,7 +6,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.cli.serve.options import MissingPackageError, OptionError, blaming
+from mockraft.cli.serve.options import MissingPackageError
+from mockraft.kafka_api.options import OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.script import Script

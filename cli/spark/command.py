@@ -1,11 +1,9 @@
-"""`mockraft spark`: captured traffic on Spark. Each command registers itself here from its own file."""
+"""`mockraft spark`: captured traffic on Spark, a file for each command."""
 
 from __future__ import annotations
 
-import typer
-from mockraft.cli.spark.options import need_spark
-
-__all__ = ["need_spark", "register"]
+from mockraft.cli.command_line import Command
+from mockraft.cli.spark import decode, replay, report
 
 ABOUT = """Process large captures with Spark: decode to tables, verify the codec, replay, report.
 
@@ -14,17 +12,15 @@ pip install 'mockraft[spark]'; Java 17 or later is needed. report needs neither 
 mockraft replay, and read_frames in Python.
 """
 
-
-def register(app: typer.Typer) -> None:
-    """Add the sub-application and its commands."""
-    from mockraft.cli.spark import decode, replay, report
-
-    spark = typer.Typer(help=ABOUT, no_args_is_help=True, rich_markup_mode=None)
-    spark.callback()(_no_options_of_its_own)
-    for commands in (decode, replay, report):
-        commands.register(spark)
-    app.add_typer(spark, name="spark")
-
-
-def _no_options_of_its_own() -> None:
-    """Keeps a lone command behind its name."""
+COMMANDS = {
+    "spark": Command(
+        "spark",
+        about=ABOUT,
+        subcommands={
+            "decode": decode.DECODE_COMMAND,
+            "roundtrip": decode.ROUNDTRIP_COMMAND,
+            "replay": replay.COMMAND,
+            "report": report.COMMAND,
+        },
+    )
+}

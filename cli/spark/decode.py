@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
-from mockraft.cli.refusals import blaming
 from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.wire.errors import WireError
 from rich.console import Console
 from rich.table import Table
@@ -26,7 +26,6 @@ Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, D
 docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
 followed across splits and files.
 
-\b
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
@@ -46,7 +45,6 @@ Reports by API, version and direction how many messages were decoded and encoded
 message that was not and the offset of the difference. Unknown APIs and versions, opaque (TLS, SASL) and truncated
 messages are counted; with --strict they are failures.
 
-\b
   mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
   mockraft spark roundtrip --captures run.pcap --json
 
@@ -68,7 +66,7 @@ class FrameOptions(SparkOptions):
     time_to: str | None = option(None, metavar="TIME", help="End (exclusive).")
     as_json: bool = option(False, "--json", help="The summary as JSON.")
     partitions: int | None = option(
-        None, min=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
+        None, lowest=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
     )
 
     def source(self, **more: str | None) -> dict[str, object]:
@@ -96,44 +94,36 @@ class DecodeOptions(FrameOptions):
         help="In records, only these topics, by name or id: Fetch and Produce of version 13 and later have only ids.",
     )
     record_bytes_max: int = option(
-        64 << 20, min=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
+        64 << 20, lowest=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
-    overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
+    overwrite: bool = option(False, help="Replace existing tables.")
     day: str | None = option(
         None,
         metavar="YYYY-MM-DD",
         help="Only this day (UTC; of file_events all), into DIR/day=DAY/cluster=NAME; with --cluster.",
     )
     cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
-    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
+    show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
     def partition_day(self) -> date | None:
-        """Return --day. Raises BadParameter for what is no day, and without a name for the cluster."""
+        """Return --day. Raises OptionError for what is no day, and without a name for the cluster."""
         if self.day is None and self.cluster is None:
             return None
         if self.file_format != "parquet":
-            raise typer.BadParameter("days of clusters are written as parquet", param_hint="--format")
+            raise OptionError("days of clusters are written as parquet", "--format")
         if self.cluster is None or not re.fullmatch(r"[\w.-]+", self.cluster):
-            raise typer.BadParameter("--day needs a name of letters, digits, . _ -", param_hint="--cluster")
+            raise OptionError("--day needs a name of letters, digits, . _ -", "--cluster")
         try:
             return date.fromisoformat(self.day or "")
         except ValueError:
-            raise typer.BadParameter(
-                f"{self.day or ''!r} is no day: give it as 2026-11-20", param_hint="--day"
-            ) from None
+            raise OptionError(f"{self.day or ''!r} is no day: give it as 2026-11-20", "--day") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundtripOptions(FrameOptions):
     """Options of `mockraft spark roundtrip`."""
 
-    strict: bool = option(False, "--strict", help="Treat unknown, opaque and truncated messages as failures.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `mockraft spark`."""
-    app.command("decode", help=DECODE, short_help="Decode captures to tables in Parquet or JSON.")(as_typer(decode))
-    app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(as_typer(roundtrip))
+    strict: bool = option(False, help="Treat unknown, opaque and truncated messages as failures.")
 
 
 def _is_of_no_table(name: str) -> bool:
@@ -160,17 +150,15 @@ def decode(options: DecodeOptions) -> None:
     _chosen(options.body, ("json", "none"), "--body")
     source, files = options.source(), options.files()
     if out.is_remote and file_format == "json":
-        raise typer.BadParameter(
-            f"JSON is written to a disk only, and {out} is none: use parquet", param_hint="--format"
-        )
+        raise OptionError(f"JSON is written to a disk only, and {out} is none: use parquet", "--format")
     with blaming("--out", LocationError):
         there = [name for name in names if exists(out / name)]
         others = (file.path for name in there for file in find_files(out / name, _is_of_no_table))
         other = next(others, None)
     if other is not None:
-        raise typer.BadParameter(f"{other} is no file of a table: choose another folder", param_hint="--out")
+        raise OptionError(f"{other} is no file of a table: choose another folder", "--out")
     if there and not options.overwrite:
-        raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
+        raise OptionError(f"{out / there[0]} exists: --overwrite replaces it", "--out")
     writable_folder(out)
     with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
         counts = decode_job.write_tables(
@@ -195,11 +183,11 @@ def decode(options: DecodeOptions) -> None:
             found = decode_job.stored_coverage(spark, out, file_format)
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
-        typer.echo(f"mockraft spark decode: {note}", err=True)
+        print(f"mockraft spark decode: {note}", file=sys.stderr)
     elif not any(counts.values()):
-        typer.echo(f"mockraft spark decode: {options.no_kafka(files)}", err=True)
+        print(f"mockraft spark decode: {options.no_kafka(files)}", file=sys.stderr)
     if options.as_json:
-        typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
+        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
         return
     console = result_console()
     _print_coverage(console, found)
@@ -221,19 +209,19 @@ def roundtrip(options: RoundtripOptions) -> None:
     failed = [row for row in found if fails(row) or (options.strict and row.decode_status != "ok")]
     total, back = sum(row.frames for row in found), sum(row.equal for row in found)
     if not found:
-        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+        raise OptionError(options.no_kafka(files), "--captures")
     if options.as_json:
-        typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
+        print(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
     else:
         console = result_console()
         _print_coverage(console, found)
         console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
     if failed:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def _apis(text: str | None) -> tuple[str, ...]:
-    """Return the APIs of --typed. Raises BadParameter for an unknown one."""
+    """Return the APIs of --typed. Raises OptionError for an unknown one."""
     from mockraft.spark_replay.decoding import typed_schema
 
     found = tuple(dict.fromkeys(each.strip() for each in text.split(","))) if text else ()
@@ -246,7 +234,7 @@ def _apis(text: str | None) -> tuple[str, ...]:
 def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[str, ...]:
     chosen = allowed if text is None else tuple(each.strip() for each in text.split(","))
     if wrong := [each for each in chosen if each not in allowed]:
-        raise typer.BadParameter(f"{wrong[0]!r} is not {', '.join(allowed)}", param_hint=option)
+        raise OptionError(f"{wrong[0]!r} is not {', '.join(allowed)}", option)
     return chosen
 
 
@@ -276,3 +264,7 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
         )
         table.add_row(*cells[: len(table.columns)])
     console.print(table)
+
+
+DECODE_COMMAND = Command("decode", decode, DECODE)
+ROUNDTRIP_COMMAND = Command("roundtrip", roundtrip, ROUNDTRIP)

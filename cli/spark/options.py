@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
 from mockraft.cli.exit_codes import ExitCode
-from mockraft.cli.option_fields import option, required
-from mockraft.cli.refusals import blaming, end_without
+from mockraft.cli.refusals import end_without
+from mockraft.kafka_api.options import OptionError, blaming, option, required
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.storage import Location
@@ -46,7 +45,7 @@ class SparkOptions:
     )
 
     def source(self, **more: str | None) -> dict[str, object]:
-        """Return the options for `tables.frames`, with more of them. Raises BadParameter for an invalid one."""
+        """Return the options for `tables.frames`, with more of them. Raises OptionError for an invalid one."""
         from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 
         given = {"ports": self.ports, "onError": self.on_error, **more, **pairs(self.more, "--option")}
@@ -54,11 +53,11 @@ class SparkOptions:
         try:
             SourceOptions.read({"level": "frames"} | options, levels=("frames",))
         except OptionError as error:
-            raise typer.BadParameter(str(error)) from None
+            raise OptionError(str(error)) from None
         return dict(options)
 
     def files(self) -> list[str]:
-        """Return the files of --captures. Raises BadParameter if there are none."""
+        """Return the files of --captures. Raises OptionError if there are none."""
         from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
 
         with blaming("--captures", NoCaptureError):
@@ -87,14 +86,14 @@ def need_spark() -> None:
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return NAME=VALUE options as a dict. Raises BadParameter for one without =."""
+    """Return NAME=VALUE options as a dict. Raises OptionError for one without =."""
     if wrong := [each for each in given or () if "=" not in each]:
-        raise typer.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint=option)
+        raise OptionError(f"{wrong[0]!r} is not NAME=VALUE", option)
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
 
 
 def location_of(text: str, option: str = "--out") -> Location:
-    """Return the location of an option. Raises BadParameter for one that cannot be used."""
+    """Return the location of an option. Raises OptionError for one that cannot be used."""
     from mockraft.spark_replay.storage import Location, LocationError
 
     with blaming(option, LocationError):
@@ -102,7 +101,7 @@ def location_of(text: str, option: str = "--out") -> Location:
 
 
 def writable_folder(out: Location) -> None:
-    """Create the folder of --out; an object store needs its bucket only. Raises BadParameter if it cannot be used."""
+    """Create the folder of --out; an object store needs its bucket only. Raises OptionError if it cannot be used."""
     from mockraft.spark_replay.storage import LocationError
     from mockraft.spark_replay.storage.whole_files import create_folder
 
@@ -111,7 +110,7 @@ def writable_folder(out: Location) -> None:
             create_folder(out)
         except OSError as error:
             why = error.strerror or str(error).splitlines()[0]
-            raise typer.BadParameter(f"cannot create the folder {out}: {why}", param_hint="--out") from None
+            raise OptionError(f"cannot create the folder {out}: {why}", "--out") from None
 
 
 def result_console() -> Console:
@@ -149,15 +148,15 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
         yield spark
     except JavaMissingError as error:
         print(f"mockraft spark: {error}", file=sys.stderr)
-        raise typer.Exit(ExitCode.MISSING) from None
+        raise SystemExit(ExitCode.MISSING) from None
     except (PySparkException, Py4JError, OSError, KeyboardInterrupt) as error:
         if is_interrupt(error):
             print("mockraft spark: interrupted", file=sys.stderr)
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
+            raise SystemExit(ExitCode.INTERRUPTED) from None
         is_sparks = isinstance(error, (PySparkException, Py4JError, ConnectionError))
         print(f"mockraft spark: {reason_of(str(error)) if is_sparks else error}", file=sys.stderr)
         is_ours = "CaptureError: " in str(error) or not is_sparks
-        raise typer.Exit(ExitCode.USAGE if is_ours else ExitCode.FAILED) from None
+        raise SystemExit(ExitCode.USAGE if is_ours else ExitCode.FAILED) from None
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):

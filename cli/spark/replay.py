@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
-from mockraft.cli.refusals import api_filter, blaming, end, host_and_port, write_file, write_json
+from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
 from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
+from mockraft.kafka_api.options import OptionError, blaming, option
 
 if TYPE_CHECKING:
     from mockraft.cli.spark.progress import TaskProgress
@@ -32,7 +32,6 @@ Captures are split into cluster sessions: all requests to one cluster's controll
 parallel. As a regression test, use --baseline with an earlier run's --out or a second target: differences that the
 baseline also has do not count.
 
-\b
   mockraft spark replay --captures 'night/*.pcap' --target mockraft --out replayed
   mockraft spark replay --captures night.pcap --target mockraft==1.2 --baseline replayed --json report.json
   mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
@@ -47,14 +46,12 @@ baseline also has do not count.
 )
 
 
-def _print_rules(wanted: bool) -> None:
-    if wanted:
-        from mockraft.spark_replay.regression.rules import Rules
-        from mockraft.spark_replay.regression.rules_file import write_rules
+def _print_rules() -> None:
+    from mockraft.spark_replay.regression.rules import Rules
+    from mockraft.spark_replay.regression.rules_file import write_rules
 
-        for line in write_rules(Rules()):
-            typer.echo(line)
-        raise typer.Exit
+    for line in write_rules(Rules()):
+        print(line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +61,9 @@ class ReplayOptions(SparkOptions):
     target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]|WHEEL", help="Target of the requests.")
     baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
     order: str = option("causal", help="connection, causal or paced (see docs/how-to/captures/spark-replay.md).")
-    speed: float = option(1.0, min=1e-6, help="With --order paced: a multiple of the capture's pace.")
-    rules: Path | None = option(None, "--rules", help="A TOML file of rules that override the generated ones.")
-    print_rules: bool = option(
-        False, "--print-rules", callback=_print_rules, is_eager=True, help="Print the generated rules and exit."
-    )
+    speed: float = option(1.0, lowest=1e-6, help="With --order paced: a multiple of the capture's pace.")
+    rules: Path | None = option(None, help="A TOML file of rules that override the generated ones.")
+    print_rules: bool = option(False, action=_print_rules, help="Print the generated rules and exit.")
     filters: list[str] | None = option(
         None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
     )
@@ -80,16 +75,11 @@ class ReplayOptions(SparkOptions):
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
     junit_file: Path | None = option(None, "--junit", help="Write a JUnit file with a test case for each API.")
-    html: str | None = option(None, "--html", metavar="FILE", help="Write the report as an HTML page.")
-    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
+    html: str | None = option(None, metavar="FILE", help="Write the report as an HTML page.")
+    show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
     master: str = option(
         "local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, sc://host:15002, …"
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `mockraft spark`."""
-    app.command("replay", help=ABOUT, short_help="Replay captures and compare the responses.")(as_typer(replay))
 
 
 def replay(options: ReplayOptions) -> None:
@@ -100,7 +90,7 @@ def replay(options: ReplayOptions) -> None:
     from mockraft.spark_replay.regression.session_replay import Run
 
     if options.order not in ORDERS:
-        raise typer.BadParameter(f"{options.order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
+        raise OptionError(f"{options.order!r} is not one of {', '.join(ORDERS)}", "--order")
     kept = api_filter(options.filters)
     how = Options(
         order=options.order,
@@ -121,12 +111,12 @@ def replay(options: ReplayOptions) -> None:
     targets = [each.target for each in (run, earlier) if isinstance(each, Run)]
     if options.master.startswith(CONNECT) and any(target.is_shared for target in targets):
         why = "a running controller cannot be the target over Spark Connect; mockraft and mockraft==VERSION can"
-        raise typer.BadParameter(why, param_hint="--target")
+        raise OptionError(why, "--target")
     source, files = options.source(), options.files()
     if out is not None:
         folder_of_out = location_of(out)
         if baseline is not None and _resolved(folder_of_out) == _resolved(location_of(baseline, "--baseline")):
-            raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
+            raise OptionError(f"{out} is the baseline, which this run would replace", "--out")
         writable_folder(folder_of_out)
     settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
     with ExitStack() as stack:
@@ -137,18 +127,18 @@ def replay(options: ReplayOptions) -> None:
             progress.step(f"writing {options.html}")
             _write_html(options.html, files, folder, options)
     if not found["apis"] and not found["leftOut"]:
-        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+        raise OptionError(options.no_kafka(files), "--captures")
     write_json("spark replay", options.json_file, found)
     if options.junit_file is not None:
         write_file("spark replay", options.junit_file, as_junit(found))
     if options.json_file != Path("-"):
         _show(found)
     if found["different"]:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def rules_of(path: Path | None) -> Rules:
-    """Return the rules with the overrides of a file. Raises BadParameter for an invalid one."""
+    """Return the rules with the overrides of a file. Raises OptionError for an invalid one."""
     from mockraft.spark_replay.regression.rules import RuleError, Rules
     from mockraft.spark_replay.regression.rules_file import read_rules
 
@@ -158,7 +148,7 @@ def rules_of(path: Path | None) -> Rules:
         return read_rules(path)
     except (OSError, RuleError) as error:
         why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
-        raise typer.BadParameter(why, param_hint="--rules") from None
+        raise OptionError(why, "--rules") from None
 
 
 def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
@@ -225,7 +215,7 @@ def _on_spark(
     return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
 
 
-def _exit_of(error: Exception) -> Exception:
+def _exit_of(error: Exception) -> BaseException:
     """Print the task's own error and return the exit for it; return other errors unchanged."""
     text = str(error)
     for name, code in (
@@ -239,7 +229,7 @@ def _exit_of(error: Exception) -> Exception:
         if name in text:
             line = next(line for line in text.splitlines() if name in line)
             print(f"mockraft spark replay: {line.partition(f'{name}: ')[2] or line}", file=sys.stderr)
-            return typer.Exit(code)
+            return SystemExit(code)
     return error
 
 
@@ -290,3 +280,6 @@ def _show(found: dict[str, Any]) -> None:
     if any(each["override"] and each["fired"] for each in found["rules"]):
         allowed += " or as your rules permit"
     console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured{allowed}, in {sessions}")
+
+
+COMMAND = Command("replay", replay, ABOUT)

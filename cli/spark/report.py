@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
-from mockraft.cli.refusals import blaming, end, end_without, write_json
+from mockraft.cli.refusals import end, end_without, write_json
 from mockraft.cli.spark.options import no_kafka, result_console
+from mockraft.kafka_api.options import blaming, option, required
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
 
-COMMAND = "spark report"
+NAME = "spark report"
 GO_ON = "; --on-error skip continues behind the damage"
 ABOUT = """Write a report of captured traffic as one self-contained HTML file.
 
@@ -28,7 +28,6 @@ differences between live and captured responses by API and path, with the first 
 commands that reproduce them without Spark. It needs pip install 'mockraft[report]', and neither PySpark nor Java; only
 the tables of --tables and --replay are made by Spark.
 
-\b
   mockraft spark report --captures run.pcap --ports 9093 --html run.html
   mockraft spark report --captures 'ring/*.pcapng.zst' --html week.html --json -
   mockraft spark report --tables tables/ --html run.html            tables of mockraft spark decode --out tables/
@@ -50,29 +49,22 @@ A report without any frame, as with a wrong port, is written too, and the exit c
 class ReportOptions:
     """Options of `mockraft spark report`."""
 
-    html: str = required("--html", metavar="FILE", help="The file to write.")
-    tables: str | None = option(None, "--tables", metavar="DIR", help="Tables of mockraft spark decode.")
+    html: str = required(metavar="FILE", help="The file to write.")
+    tables: str | None = option(None, metavar="DIR", help="Tables of mockraft spark decode.")
     captures: list[str] | None = option(
         None, metavar="PATH", help="A capture, a quoted glob, or a folder, instead of tables; repeatable."
     )
     ports: list[str] | None = option(
         None, "--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."
     )
-    replay: str | None = option(None, "--replay", metavar="DIR", help="Tables of mockraft spark replay.")
+    replay: str | None = option(None, metavar="DIR", help="Tables of mockraft spark replay.")
     title: str | None = option(None, help="The page's heading.")
     on_error: Literal["fail", "skip"] = option(
-        "fail", "--on-error", help="For damaged captures: fail, or skip (count the damage and continue)."
+        "fail", help="For damaged captures: fail, or skip (count the damage and continue)."
     )
     json_file: Path | None = option(None, "--json", help="Write the numbers to this file too; - for stdout.")
-    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
-    strict: bool = option(False, "--strict", help="Exit with code 1 if a frame or response differs.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to `mockraft spark`."""
-    app.command("report", help=ABOUT, short_help="Report captured traffic and its replay as one HTML file.")(
-        as_typer(report)
-    )
+    show_secrets: bool = option(False, help="Show passwords, keys, tokens and sensitive configs.")
+    strict: bool = option(False, help="Exit with code 1 if a frame or response differs.")
 
 
 def report(options: ReportOptions) -> None:
@@ -87,7 +79,7 @@ def report(options: ReportOptions) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
-        end_without(COMMAND, error.name, "report")
+        end_without(NAME, error.name, "report")
     from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
     from mockraft.spark_replay.storage import Location, LocationError
     from mockraft.spark_replay.storage.listing import is_folder
@@ -120,18 +112,18 @@ def report(options: ReportOptions) -> None:
     except SourceError as error:
         _misuse(f"{error}{GO_ON if files and options.on_error == 'fail' else ''}")
     except NoTemplatesError as error:
-        end(COMMAND, error, ExitCode.MISSING)
+        end(NAME, error, ExitCode.MISSING)
     except KeyboardInterrupt:
-        end(COMMAND, "interrupted", ExitCode.INTERRUPTED)
+        end(NAME, "interrupted", ExitCode.INTERRUPTED)
     except OSError as error:
         _misuse(f"cannot write {options.html}: {error.strerror or error}")
-    write_json(COMMAND, options.json_file, found)
+    write_json(NAME, options.json_file, found)
     if options.json_file != Path("-"):
         _show(found, options.html)
     if _is_empty(found):
         _misuse(no_kafka(files or [str(options.tables)], ", ".join(map(str, servers))))
     if options.strict and not _is_clean(found):
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def _ports(given: Sequence[str]) -> list[int]:
@@ -204,4 +196,7 @@ def _show(found: dict[str, Any], html: str) -> None:
 
 
 def _misuse(what: str) -> NoReturn:
-    end(COMMAND, what, ExitCode.USAGE)
+    end(NAME, what, ExitCode.USAGE)
+
+
+COMMAND = Command("report", report, ABOUT)

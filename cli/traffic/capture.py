@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
 from mockraft.cli.refusals import api_filter, end, host_and_port, hosts_and_ports
+from mockraft.kafka_api.options import OptionError, option, required
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import TrafficRecorder
@@ -30,7 +30,6 @@ Every controller gets a listener here. Controllers' addresses in responses and i
 by these listeners, so that brokers connect here again, also after a restart. The file has the bytes that each side
 really sent, but for secrets, which are asterisks. FILE.index.jsonl has one line per exchange.
 
-\b
   mockraft capture --listen 127.0.0.1:19093 --upstream 127.0.0.1:9093 --out run.pcapng
   mockraft capture --listen 0.0.0.0:19093 --advertise proxy.example --upstream c1:9093 --upstream c2:9093 --out …
   mockraft capture … --filter BrokerRegistration,BrokerHeartbeat      only these APIs
@@ -58,14 +57,9 @@ class Options:
     filters: list[str] | None = option(
         None, "--filter", metavar="API[,API]", help="Record only these APIs, or with ! all others."
     )
-    max_bytes: int | None = option(None, min=1, help="Maximum bytes to record; traffic is still forwarded.")
-    show_secrets: bool = option(False, "--show-secrets", help="Record passwords, keys, tokens and sensitive configs.")
-    quiet: bool = option(False, "--quiet", help="No progress line.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("capture", help=ABOUT)(as_typer(capture))
+    max_bytes: int | None = option(None, lowest=1, help="Maximum bytes to record; traffic is still forwarded.")
+    show_secrets: bool = option(False, help="Record passwords, keys, tokens and sensitive configs.")
+    quiet: bool = option(False, help="No progress line.")
 
 
 def capture(options: Options) -> None:
@@ -95,18 +89,18 @@ class Addresses(NamedTuple):
 
     @classmethod
     def parse(cls, listen: str, upstream: Sequence[str], advertise: str | None = None) -> Addresses:
-        """Parse --listen and --upstream; BadParameter for what is not host:port, and for a host to listen on only."""
+        """Parse --listen and --upstream; OptionError for what is not host:port, and for a host to listen on only."""
         host, port = listen_address(listen)
         upstreams = [address for each in upstream for address in hosts_and_ports(each, "--upstream")]
         if advertise is None and host in WILDCARDS:
-            raise typer.BadParameter(
+            raise OptionError(
                 f"brokers cannot connect to {host}: use --advertise HOST, or listen on an address of this host"
             )
         return cls(host, port, advertise, upstreams)
 
 
 def listen_address(text: str) -> tuple[str, int]:
-    """Parse --listen; port 0 is any free one. Raises BadParameter if it is not host:port."""
+    """Parse --listen; port 0 is any free one. Raises OptionError if it is not host:port."""
     return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
 
 
@@ -119,7 +113,7 @@ def record_until_signal(
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
     def on_event(text: str) -> None:
-        typer.echo(f"mockraft {command}: {text}", err=True)
+        print(f"mockraft {command}: {text}", file=sys.stderr)
 
     try:
         recorder = record()
@@ -143,11 +137,11 @@ async def _run(proxy: RecordingProxy, out: Path, quiet: bool, command: str) -> N
     with stop_on_signals() as stopped:
         try:
             await proxy.start()
-            typer.echo(f"mockraft {command} ready bootstrap={proxy.bootstrap} out={out}")
+            print(f"mockraft {command} ready bootstrap={proxy.bootstrap} out={out}")
             await _watch(proxy, stopped, quiet or not sys.stderr.isatty())
         finally:
             await proxy.close()
-    typer.echo(_figures(proxy.recording), err=True)
+    print(_figures(proxy.recording), file=sys.stderr)
 
 
 async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> None:
@@ -178,3 +172,6 @@ def _figures(recording: TrafficRecorder) -> str:
     most = ", ".join(f"{api_keys.name(key)} {count:,}" for key, count in recording.by_api.most_common(4))
     megabytes = recording.bytes_kept / 1e6
     return f"connections {recording.connections:,}, requests {recording.requests:,} ({most}), {megabytes:,.1f} MB"
+
+
+COMMANDS = {"capture": Command("capture", capture, ABOUT)}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
 from mockraft.cli.refusals import api_filter, write_json
 from mockraft.cli.traffic.capture import Addresses, record_until_signal
 from mockraft.cli.traffic.replay import exchanges_of
+from mockraft.kafka_api.options import OptionError, option, required
 
 ABOUT = """Make stubs of a controller's responses, so that mockraft responds to the same requests in the same way.
 
@@ -19,7 +20,6 @@ The exchanges come from a capture, or from brokers that connect to --listen unti
 offsets, times and random ids are ignored. If the same request got different responses, they become a scenario: one
 after the other, and the last one stays.
 
-\b
   mockraft record --capture run.pcapng --out stubs.json
   mockraft record --upstream 127.0.0.1:9093 --listen 127.0.0.1:19093 --out stubs.json
   mockraft record --capture run.pcapng --filter BrokerRegistration --only brokerId --out stubs.json
@@ -37,8 +37,8 @@ class MatchOptions:
     )
     only: list[str] | None = option(None, metavar="FIELD", help="Match only this field of requests; repeatable.")
     ignore: list[str] | None = option(None, metavar="FIELD", help="Do not match this field; repeatable.")
-    any_version: bool = option(False, "--any-version", help="Match requests of every version.")
-    any_client: bool = option(False, "--any-client", help="Match requests of every client id.")
+    any_version: bool = option(False, help="Match requests of every version.")
+    any_client: bool = option(False, help="Match requests of every client id.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +47,11 @@ class Options(MatchOptions):
 
     out: Path = required(help="The stub file; - for stdout.")
     capture: Path | None = option(None, help="A pcap or pcapng file.")
-    port: list[int] | None = option(
-        None, "--port", help="The captured controller's port; repeatable. Default: all servers."
-    )
+    port: list[int] | None = option(None, help="The captured controller's port; repeatable. Default: all servers.")
     upstream: str | None = option(None, metavar="HOST:PORT", help="Record from this controller instead.")
     listen: str = option("127.0.0.1:19093", metavar="HOST:PORT", help="With --upstream: address for brokers.")
-    no_repeats_as_scenarios: bool = option(
-        False, "--no-repeats-as-scenarios", help="Keep only the last response to the same request."
-    )
-    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("record", help=ABOUT)(as_typer(record))
+    no_repeats_as_scenarios: bool = option(False, help="Keep only the last response to the same request.")
+    show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
 
 def record(options: Options) -> None:
@@ -76,11 +67,14 @@ def record(options: Options) -> None:
         addresses = Addresses.parse(options.listen, [options.upstream])
         exchanges = record_until_signal("record", RecordedExchanges, addresses, out=options.out).exchanges
     else:
-        raise typer.BadParameter("use either --capture or --upstream")
+        raise OptionError("use either --capture or --upstream")
     fields = (options.filters or (), options.only or (), options.ignore or ())
     choice = StubChoice(*fields, options.any_version, options.any_client, not options.no_repeats_as_scenarios)
     found = chosen_stubs(exchanges, choice, show_secrets=options.show_secrets)
     write_json("record", options.out, {"stubs": found.stubs})
     for each in found.left_out:
-        typer.echo(f"left out: {each.count:,} {each.api}, {each.why}", err=True)
-    typer.echo(f"{len(found.stubs):,} stubs of {len(exchanges):,} exchanges in {options.out}", err=True)
+        print(f"left out: {each.count:,} {each.api}, {each.why}", file=sys.stderr)
+    print(f"{len(found.stubs):,} stubs of {len(exchanges):,} exchanges in {options.out}", file=sys.stderr)
+
+
+COMMANDS = {"record": Command("record", record, ABOUT)}

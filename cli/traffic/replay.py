@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option, required
-from mockraft.cli.refusals import api_filter, blaming, client_security, end, end_without, host_and_port, write_json
+from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_json
+from mockraft.kafka_api.options import OptionError, blaming, option, required
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression import replay as replaying
@@ -27,7 +27,6 @@ concurrent requests are concurrent again. Ids and epochs assigned by a controlle
 quorum epochs, producer ids) are paired when they appear in responses, and replaced in later requests; offsets follow
 the live log. Times, texts and offsets in responses are not compared.
 
-\b
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --speed 1        at the pace of the capture
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --admin http://127.0.0.1:8080
@@ -46,9 +45,7 @@ class CaptureOptions:
     """Options of commands that read one capture."""
 
     capture: Path = required(help="A pcap or pcapng file, from mockraft capture or tcpdump.")
-    port: list[int] | None = option(
-        None, "--port", help="The captured controller's port; repeatable. Default: all servers."
-    )
+    port: list[int] | None = option(None, help="The captured controller's port; repeatable. Default: all servers.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +71,7 @@ class Options(CaptureOptions):
         None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
-    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("replay", help=ABOUT)(as_typer(replay))
+    show_secrets: bool = option(False, help="Show passwords, keys, tokens and sensitive configs.")
 
 
 def replay(options: Options) -> None:
@@ -95,7 +87,7 @@ def replay(options: Options) -> None:
     exchanges = exchanges_of("replay", options.capture, options.port)
     pace = _speed(options.speed)
     if options.admin is not None and pace is not None:
-        raise typer.BadParameter("a virtual clock has no pace: leave --speed at max", param_hint="--admin")
+        raise OptionError("a virtual clock has no pace: leave --speed at max", "--admin")
     how = replaying.Options(
         order=CAUSAL if pace is None else PACED,
         speed=pace or 1.0,
@@ -112,7 +104,7 @@ def replay(options: Options) -> None:
     if options.json_file != Path("-"):
         _show(found)
     if found.same < found.sent:
-        raise typer.Exit(ExitCode.FAILED)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
@@ -127,7 +119,7 @@ def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[C
         exchanges = read_exchanges(capture, ports or ())
     if not exchanges:
         where = f" to port {', '.join(map(str, ports))}" if ports else ""
-        raise typer.BadParameter(f"{capture} has no Kafka exchanges{where}", param_hint="--capture")
+        raise OptionError(f"{capture} has no Kafka exchanges{where}", "--capture")
     return exchanges
 
 
@@ -137,7 +129,7 @@ def _speed(text: str) -> float | None:
         if speed is not None and not 0 < speed < 1e9:
             raise ValueError
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither max nor a number over 0", param_hint="--speed") from None
+        raise OptionError(f"{text!r} is neither max nor a number over 0", "--speed") from None
     return speed
 
 
@@ -209,3 +201,6 @@ def value_text(path: str, value: object) -> str:
         return f"{value} {error_codes.name(value)}"
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+COMMANDS = {"replay": Command("replay", replay, ABOUT)}

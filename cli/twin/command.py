@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.option_fields import as_typer, option
-from mockraft.cli.refusals import blaming, end_without
-from mockraft.cli.serve.options import OPTIONS, OptionError, defaults
-from mockraft.cli.twin.options import option_of_serve
+from mockraft.cli.serve.options import OPTIONS, defaults
+from mockraft.cli.twin import plan
+from mockraft.cli.twin.options import AsJson, Source, history_of, option_of_serve, report
+from mockraft.kafka_api.options import Option, OptionError, blaming, option
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
-    from mockraft.twin import History, Moment
     from mockraft.wire.json_form import Tree
 
 ABOUT = """Run a copy of a real controller: its brokers, topics, configs and features, to test and to change.
 
-\b
 --from is one of
   a controller's data directory, or its __cluster_metadata-0; the controller may be running
   a snapshot of the metadata log (*.checkpoint), or its first segment (*.log)
@@ -34,7 +33,6 @@ It is only read. Kafka 3.7 to 4.4; a log that is cut or damaged is taken up to t
 has the cluster id, the release of the controllers that were registered, and is the only voter. Its log is in memory,
 unless --data-dir is given, and begins with a snapshot of the state.
 
-\b
   mockraft twin --from /var/lib/kafka/metadata                           the newest state
   mockraft twin --from copy --at 2026-11-26T02:00:00Z --admin-port 8080  an hour ago, with the live page
   mockraft twin --from copy --brokers live                               with simulated brokers
@@ -57,7 +55,6 @@ A point is an offset (the state after that record; -1 is the last one) or a time
 has a zone). --each lists the changes one after the other, each with the time and the offsets of the batch (85–94) or
 transaction that made it, which brokers apply at once: --at 94 is the state after it, --at 84 that before.
 
-\b
   mockraft twin diff --from controller-data --at 2026-11-26T00:00:00Z --each
   mockraft twin diff --from controller-data --at 1200 --to 1300
   mockraft twin diff --from night.pcap --at 2026-11-26T02:00:00Z --json
@@ -68,7 +65,6 @@ RECORDS_ABOUT = """List the metadata records of a source, as Kafka's JSON, witho
 
 Those of a snapshot all have its last offset. Control records are left out.
 
-\b
   mockraft twin records --from controller-data --at 85 --to 94
   mockraft twin records --from night.pcap --at 2026-11-26T02:00:00Z --json
 
@@ -76,13 +72,12 @@ Those of a snapshot all have its last offset. Control records are left out.
 
 _GC_THRESHOLDS = (50_000, 5, 100)
 """Full collections are rare: they scan all partitions and free nothing."""
-_NAMES_SHOWN = 3
 
-Source = Annotated[Path, typer.Option("--from", help="A data directory, snapshot, segment or capture.")]
-Point = Annotated[str | None, typer.Option("--at", metavar="OFFSET|TIME", help="Where it begins. Default: the start.")]
-ToPoint = Annotated[str | None, typer.Option("--to", metavar="OFFSET|TIME", help="Where it ends. Default: the end.")]
-Each = Annotated[bool, typer.Option("--each", help="Every change between the points, with offset and time.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Point = Annotated[
+    str | None, Option(flags=("--at",), metavar="OFFSET|TIME", help="Where it begins. Default: the start.")
+]
+ToPoint = Annotated[str | None, Option(flags=("--to",), metavar="OFFSET|TIME", help="Where it ends. Default: the end.")]
+Each = Annotated[bool, Option(flags=("--each",), help="Every change between the points, with offset and time.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +88,9 @@ class Options:
     at: str | None = option(None, metavar="OFFSET|TIME", help="The state after that record, or at that time.")
     host: str = option_of_serve("host")
     port: int = option_of_serve("port")
-    node_id: int | None = option(None, min=0, help="The twin's node id. Default: 3000, or the next one that is free.")
+    node_id: int | None = option(
+        None, lowest=0, help="The twin's node id. Default: 3000, or the next one that is free."
+    )
     cluster_id: str | None = option(None, help="The cluster's id. Default: the source's.")
     release: str | None = option(None, help="Be the controller of this Kafka release. Default: the source's.")
     data_dir: Path | None = option_of_serve("data_dir")
@@ -111,29 +108,15 @@ class Options:
     log_level: str = option_of_serve("log_level")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    from mockraft.cli.twin import plan
-
-    twin_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
-    twin_app.callback(help=ABOUT)(as_typer(twin))
-    twin_app.command("diff", help=DIFF_ABOUT, short_help="List what changed between two points.")(diff)
-    twin_app.command("records", help=RECORDS_ABOUT, short_help="List metadata records by offset.")(records)
-    plan.register(twin_app)
-    app.add_typer(twin_app, name="twin")
-
-
-def twin(context: typer.Context, options: Options) -> None:
+def twin(options: Options) -> None:
     """Run a twin until a signal; see ABOUT."""
     from mockraft.cli.serve import command
     from mockraft.kafka_api.clock import VIRTUAL_START_MS
     from mockraft.twin import twin_state, write_twin
 
     gc.set_threshold(*_GC_THRESHOLDS)
-    if context.invoked_subcommand is not None:
-        return
     if options.source is None:
-        raise typer.BadParameter("say of what: --from DIR|CHECKPOINT|PCAP", param_hint="--from")
+        raise OptionError("say of what: --from DIR|CHECKPOINT|PCAP", "--from")
     history = history_of(options.source)
     with blaming("--at"):
         moment = history.moment(options.at)
@@ -152,12 +135,9 @@ def twin(context: typer.Context, options: Options) -> None:
     }
     with tempfile.TemporaryDirectory(prefix="mockraft-twin-") as folder:
         chosen["initial_state"] = write_twin(Path(folder) / "twin.checkpoint", state, moment.timestamp_ms)
-        try:
-            code = command.run(defaults() | chosen | given | {"given": frozenset((*chosen, *given))})
-        except OptionError as error:
-            raise typer.BadParameter(str(error), param_hint=error.flag or None) from error
+        code = command.run(defaults() | chosen | given | {"given": frozenset((*chosen, *given))})
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 def _brokers(which: Literal["none", "live", "all"], image: Image, release: str) -> dict[str, Any]:
@@ -185,7 +165,7 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
     with blaming("--to"):
         after = history.moment(to)
     if each and before.id > after.id:
-        raise typer.BadParameter("with --each it is a point after that of --at", param_hint="--to")
+        raise OptionError("with --each it is a point after that of --at", "--to")
     if not as_json:
         for moment in (before, after):
             report(history, moment)
@@ -205,12 +185,12 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
     else:
         found = [(str(change), change.to_json()) for change in changes(before.image, after.image)]
     if as_json:
-        typer.echo(json.dumps({**ends, "changes": [tree for _, tree in found]}, indent=1, ensure_ascii=False))
+        print(json.dumps({**ends, "changes": [tree for _, tree in found]}, indent=1, ensure_ascii=False))
         return
     for text, _ in found:
-        typer.echo(text)
+        print(text)
     if not found:
-        typer.echo("nothing changed")
+        print("nothing changed")
 
 
 def records(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:
@@ -228,7 +208,7 @@ def records(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJso
         if to is not None and first >= end_offset:
             raise ValueError(f"{to} is before {at}, the point of --at")
     for note in history.notes:
-        typer.echo(f"mockraft twin: {note}", err=True)
+        print(f"mockraft twin: {note}", file=sys.stderr)
     found = []
     with blaming("--from", WireError):
         for each in history.records():
@@ -238,54 +218,20 @@ def records(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJso
                 found.append(view.to_json())
                 if not as_json:
                     time = time_text(each.timestamp_ms)
-                    typer.echo(f"{each.offset}  {time}  {name}  {compact(found[-1]['record'])}")
+                    print(f"{each.offset}  {time}  {name}  {compact(found[-1]['record'])}")
     if as_json:
-        typer.echo(json.dumps({"records": found}, indent=1, ensure_ascii=False))
+        print(json.dumps({"records": found}, indent=1, ensure_ascii=False))
 
 
-def history_of(source: Path, hint: str = "--from") -> History:
-    """Return the history of a source. BadParameter with this hint; end the command if a package is missing."""
-    from mockraft.twin import SourceError, read_history
-
-    try:
-        with blaming(hint, SourceError):
-            return read_history(source)
-    except ModuleNotFoundError as error:
-        end_without("twin", error.name, "captures")
-
-
-def report(history: History, moment: Moment, simulated: int | None = None) -> None:
-    """Describe a state on stderr, in one line, and what its source lacks."""
-    lines = [about(history, moment, simulated), *history.notes]
-    if (batch := history.around(moment)) is not None:
-        first, last = batch
-        states = f"those at {first - 1} and {last}" if first else f"that at {last}"
-        inside = f"offset {moment.id.end_offset - 1} is inside the batch {first}–{last}"
-        lines.append(f"{inside}, which brokers apply at once: none had this state, but {states}")
-    for line in lines:
-        typer.echo(f"mockraft twin: {line}", err=True)
-
-
-def about(history: History, moment: Moment, simulated: int | None = None) -> str:
-    """Return the source, point and size of a state, in one line."""
-    from mockraft.server.controller.image.topics import NO_LEADER
-
-    image = moment.image
-    topics = image.topics.by_id.values()
-    offline = [
-        f"{topic.name}-{partition_id}"
-        for topic in topics
-        for partition_id, partition in sorted(topic.partitions.items())
-        if partition.leader == NO_LEADER
-    ]
-    more = f" and {len(offline) - _NAMES_SHOWN} more" if len(offline) > _NAMES_SHOWN else ""
-    return (
-        f"{history.source} up to {moment.point}: {_count(len(image.cluster.brokers), 'broker')},"
-        + (f" {simulated} of them simulated," if simulated is not None else "")
-        + f" {_count(len(topics), 'topic')}, {_count(sum(len(each.partitions) for each in topics), 'partition')}"
-        + (f", {len(offline)} of them offline: {', '.join(offline[:_NAMES_SHOWN])}{more}" if offline else "")
+COMMANDS = {
+    "twin": Command(
+        "twin",
+        twin,
+        ABOUT,
+        subcommands={
+            "diff": Command("diff", diff, DIFF_ABOUT),
+            "records": Command("records", records, RECORDS_ABOUT),
+            "plan": plan.COMMAND,
+        },
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
+}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import blaming, end_without
-from mockraft.cli.twin.command import AsJson, Source, about, history_of, report
+from mockraft.cli.refusals import end_without
+from mockraft.cli.twin.options import AsJson, Source, about, history_of, report
+from mockraft.kafka_api.options import Option, OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.testing.plan import PlanOutcome
@@ -27,7 +29,6 @@ with fewer in-sync replicas than min.insync.replicas, and under-replicated: the 
 end. --html draws them over the virtual time. --save-test keeps state and plan as a pytest test, which fails until the
 plan is safe. Without a plan the state itself is checked.
 
-\b
   mockraft twin plan --from controller-data plan.yaml
   mockraft twin plan --from night.pcap --at 1200 plan.json --json
   mockraft twin plan --from controller-data --save-test test_state.py
@@ -35,7 +36,6 @@ plan is safe. Without a plan the state itself is checked.
   mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
   mockraft twin plan --from controller-data plan.yaml --save-test src/test/java/example/UpgradeTest.java
 
-\b
 plan.yaml, with every kind of step:
   steps:
   - upgrade: {metadata.version: 4.4}         # or a level, of any feature
@@ -62,18 +62,15 @@ plan.yaml, with every kind of step:
     failed="a step was refused, or a partition is made unavailable, or is so at the end",
 )
 
-Plan = Annotated[Path | None, typer.Argument(metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")]
-At = Annotated[str | None, typer.Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
-All = Annotated[bool, typer.Option("--all", help="Also simulate brokers that were fenced.")]
-SaveTest = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Let --save-test replace an existing test.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a picture.")]
-SessionTimeout = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms of the controllers.")]
-
-
-def register(twin_app: typer.Typer) -> None:
-    """Add the command to those of `mockraft twin`."""
-    twin_app.command("plan", help=ABOUT, short_help="Show what steps would do: upgrades, losses, reassignments.")(plan)
+Plan = Annotated[
+    Path | None, Option(is_argument=True, metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")
+]
+At = Annotated[str | None, Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
+All = Annotated[bool, Option(flags=("--all",), help="Also simulate brokers that were fenced.")]
+SaveTest = Annotated[Path | None, Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
+Overwrite = Annotated[bool, Option(flags=("--overwrite",), help="Let --save-test replace an existing test.")]
+Html = Annotated[Path | None, Option(flags=("--html",), metavar="FILE", help="Write a page with a picture.")]
+SessionTimeout = Annotated[int, Option(lowest=1, help="broker.session.timeout.ms of the controllers.")]
 
 
 def plan(
@@ -101,11 +98,9 @@ def plan(
         except ModuleNotFoundError as error:
             end_without("twin plan", error.name, "conformance")
         if not os.access(html.parent, os.W_OK):  # before the plan, which may take minutes
-            raise typer.BadParameter(f"{html.parent}: there is no folder to write to", param_hint="--html")
+            raise OptionError(f"{html.parent}: there is no folder to write to", "--html")
     if save_test is not None and save_test.exists() and not overwrite:
-        raise typer.BadParameter(
-            f"{save_test} exists: replace it and its state with --overwrite", param_hint="--save-test"
-        )
+        raise OptionError(f"{save_test} exists: replace it and its state with --overwrite", "--save-test")
     try:
         with blaming("PLAN", OSError, ValueError):
             steps = read_plan(plan) if plan is not None else []
@@ -128,20 +123,20 @@ def plan(
     with twin as controller:
         outcome: PlanOutcome = controller.plan(steps)
     report(history, moment, simulated)
-    typer.echo(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
+    print(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
     if save_test is not None:
         with blaming("--save-test", OSError, ValueError):
             written = write_test(save_test, history, moment, steps, which, session_timeout_ms)
-        typer.echo(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", err=True)
+        print(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", file=sys.stderr)
         if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
-            typer.echo(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", err=True)
+            print(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", file=sys.stderr)
     if html is not None:
         with blaming("--html", OSError):
             write_page(outcome, about(history, moment, simulated), html)
     if not outcome.is_safe:
         # Other errors may have the same exit code: clients look for this line.
-        typer.echo("mockraft twin plan: the plan is not safe", err=True)
-        raise typer.Exit(ExitCode.FAILED)
+        print("mockraft twin plan: the plan is not safe", file=sys.stderr)
+        raise SystemExit(ExitCode.FAILED)
 
 
 def _simulated(history: History, moment: Moment, which: Which, *, is_needed: bool) -> int:
@@ -156,3 +151,6 @@ def _simulated(history: History, moment: Moment, which: Which, *, is_needed: boo
         f"{history.source}: at offset {moment.id.end_offset - 1} no broker was unfenced, so none would run: choose a"
         " point before they stopped with --at, or simulate the fenced ones too with --all"
     )
+
+
+COMMAND = Command("plan", plan, ABOUT)

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import blaming
-from mockraft.cli.twin.command import history_of
+from mockraft.cli.twin.options import history_of
+from mockraft.kafka_api.options import Option, OptionError, blaming
 
 ABOUT = """Copy a controller's metadata log without names and secrets, for a ticket or a colleague.
 
@@ -22,7 +22,6 @@ everywhere, also in another copy with the same key. Node ids, ports, partitions,
 numeric configs stay. Credentials, sensitive configs, unknown fields and records of a newer Kafka are dropped. Keep the
 key: with it and the source, --reveal turns the hashes in a text back into words.
 
-\b
   (umask 077; mockraft random-uuid > redact.key)
   mockraft redact /var/lib/kafka/metadata --out for-the-ticket --key-file redact.key
   mockraft twin --from for-the-ticket
@@ -30,17 +29,12 @@ key: with it and the source, --reveal turns the hashes in a text back into words
 
 """ + exit_codes(ExitCode.MISSING)
 
-Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="A data directory, snapshot, segment or capture.")]
-Out = Annotated[Path | None, typer.Option(metavar="DEST", help="The new data directory.")]
-KeyFile = Annotated[Path, typer.Option(help="File with the key, at least 16 characters (mockraft random-uuid).")]
-Reveal = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Print this text with the original words; - is stdin.")
+Source = Annotated[
+    Path, Option(is_argument=True, metavar="SOURCE", help="A data directory, snapshot, segment or capture.")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("redact", help=ABOUT)(redact)
+Out = Annotated[Path | None, Option(metavar="DEST", help="The new data directory.")]
+KeyFile = Annotated[Path, Option(help="File with the key, at least 16 characters (mockraft random-uuid).")]
+Reveal = Annotated[Path | None, Option(metavar="FILE", help="Print this text with the original words; - is stdin.")]
 
 
 def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = None) -> None:
@@ -49,7 +43,7 @@ def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = 
     from mockraft.twin.redaction import Redactor, read_key, redacted
 
     if (out is None) == (reveal is None):
-        raise typer.BadParameter("say what to do: --out DEST or --reveal FILE", param_hint="--out")
+        raise OptionError("say what to do: --out DEST or --reveal FILE", "--out")
     with blaming("--key-file", OSError, ValueError):
         redactor = Redactor(read_key(key_file))
     with blaming("SOURCE"):
@@ -57,11 +51,14 @@ def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = 
     if reveal is not None:
         with blaming("--reveal", OSError, UnicodeDecodeError):
             text = sys.stdin.read() if reveal == Path("-") else reveal.read_text()
-        typer.echo(redactor.reveal(text), nl=False)
+        print(redactor.reveal(text), end="")
     if out is not None:
         with blaming("--out", OSError, ValueError):
             write_directory(copy, out)
     for note in copy.notes:
-        typer.echo(f"mockraft redact: {note}", err=True)
+        print(f"mockraft redact: {note}", file=sys.stderr)
     if redactor.unknown_records:
-        typer.echo(f"mockraft redact: {redactor.unknown_records} unknown records were emptied", err=True)
+        print(f"mockraft redact: {redactor.unknown_records} unknown records were emptied", file=sys.stderr)
+
+
+COMMANDS = {"redact": Command("redact", redact, ABOUT)}

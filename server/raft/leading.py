@@ -9,7 +9,6 @@ from mockraft.server.controller.quorum.voter_set import VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 OBSERVERS_MAX = 100_000
-REFUSALS_LOGGED_EVERY_MS = 60_000
 DIVERGED_MAX = 1_000
 CAUGHT_UP_FETCH_AGE_MS = 3_600_000
 
@@ -58,7 +57,6 @@ class Leading:
         self.voters: dict[int, tuple[VoterNode, ReplicaState]] = {}
         self._observers: dict[ReplicaKey, ReplicaState] = {}
         self._diverged: set[tuple[int, int]] = set()
-        self._refused: dict[tuple[ReplicaKey, int], int] = {}
         self._fetched_voters: set[int] = set()
         self._check_quorum_timeout_ms = fetch_timeout_ms * 3 // 2
         self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
@@ -167,21 +165,6 @@ class Leading:
             return False
         self._diverged.add(found)
         return True
-
-    def repeats_refusal(self, replica: ReplicaKey, error_code: int, now_ms: int) -> bool:
-        """Record that a replica is refused; return True if that should be logged.
-
-        A first refusal is not: after an election every broker has one. Later ones are, once a minute for each cause.
-        """
-        cause = (replica, error_code)
-        logged_ms = self._refused.get(cause)
-        if logged_ms is not None and now_ms - logged_ms < REFUSALS_LOGGED_EVERY_MS:
-            return False
-        if logged_ms is None and len(self._refused) >= DIVERGED_MAX:
-            # Any client can claim to be any replica; the oldest is removed first.
-            del self._refused[next(iter(self._refused))]
-        self._refused[cause] = now_ms if logged_ms is not None else now_ms - REFUSALS_LOGGED_EVERY_MS
-        return logged_ms is not None
 
     def observers(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
         """Return replicas without a vote that fetched in the last five minutes: every broker."""

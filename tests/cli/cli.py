@@ -1,5 +1,7 @@
 """The command line in this process, and as a process of its own."""
 
+import gc
+import io
 import logging
 import os
 import pty
@@ -9,30 +11,61 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
-from mockraft.cli import application
-from typer.testing import CliRunner, Result
+from mockraft.cli import main
 
 DEADLINE_S = 120.0
 
 
-def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
+class Result(NamedTuple):
+    """What a command wrote, and how it ended."""
+
+    exit_code: int
+    stdout_bytes: bytes
+    stderr: str
+
+    @property
+    def stdout(self) -> str:
+        """What it wrote on stdout, as text."""
+        return self.stdout_bytes.decode()
+
+    @property
+    def output(self) -> str:
+        """All that it wrote, errors at the end."""
+        return self.stdout + self.stderr
+
+
+def invoke(*arguments: object, stdin: str | bytes = b"", environment: Mapping[str, str] | None = None) -> Result:
     """`mockraft …` in this process; what a command sets up for the logs of its process ends with it."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    try:
-        return CliRunner().invoke(application(), list(map(str, arguments)), input=stdin, env={"COLUMNS": "200"})
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
+    given = io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin)
+    written, errors = io.BytesIO(), io.BytesIO()
+    streams = [io.TextIOWrapper(each, encoding="utf-8", write_through=True) for each in (given, written, errors)]
+    code = 0
+    with (
+        patch.dict(os.environ, {"COLUMNS": "200", **(environment or {})}),
+        patch.multiple(sys, stdin=streams[0], stdout=streams[1], stderr=streams[2]),
+    ):
+        try:
+            main(list(map(str, arguments)))
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        finally:
+            root.handlers[:] = handlers
+            root.setLevel(level)
+            gc.enable()  # serve disables it while it starts
+    return Result(code, written.getvalue(), errors.getvalue().decode())
 
 
 def one_line(text: str) -> str:
-    """A text without the line breaks and frames of Typer's errors."""
-    return re.sub(r"[\s│]+", " ", text)
+    """A text without line breaks."""
+    return re.sub(r"\s+", " ", text)
 
 
 def completed(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -15,9 +15,8 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.ids.host_map import HOSTS_FILE
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES
 from mockraft.testing.controller import SyncController
-from typer.testing import Result
 
-from .cli import invoke
+from .cli import Result, invoke
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from mockraft.brokers.fleet.script import Do, ScriptStep
 from mockraft.brokers.fleet.summary import Course, done_to
 from mockraft.cli.fleet.command import _plotter
 from mockraft.cli.fleet.screen import FleetScreen
+from mockraft.kafka_api.options import OptionError
 from rich.console import Console
-from typer import BadParameter
 
 from ..budgets import sample
 from .cli import in_a_terminal
@@ -102,9 +102,9 @@ def test_a_run_without_a_heartbeat_becomes_a_picture_too(tmp_path: Path) -> None
 
 
 def test_undrawable_picture_is_reported_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(BadParameter, match=r"run\.gif ends in none of \.svg, \.png, \.pdf"):
+    with pytest.raises(OptionError, match=r"run\.gif ends in none of \.svg, \.png, \.pdf"):
         _plotter(tmp_path / "run.gif")
-    with pytest.raises(BadParameter, match=r"cannot write /nowhere/run\.svg: No such file"):
+    with pytest.raises(OptionError, match=r"cannot write /nowhere/run\.svg: No such file"):
         _plotter(Path("/nowhere/run.svg"))
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.wire.uuids import read_text
-from typer.testing import Result
 
-from .cli import invoke
+from .cli import Result, invoke
 
 CLUSTER = "T0ta1ly_Mocked-Cluster"
 BROKER = """process.roles=broker

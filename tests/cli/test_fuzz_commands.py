@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from typer.testing import Result
 
 from ..budgets import soak
-from .cli import invoke
+from .cli import Result, invoke
 
 SESSION_TIMEOUT_MS = 3_600_000
 

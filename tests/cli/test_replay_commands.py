@@ -9,9 +9,8 @@ from mockraft import Controller
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka.child_process import free_port
 from mockraft.server.stubs.stub import Stub, stub
-from typer.testing import Result
 
-from .cli import invoke, one_line
+from .cli import Result, invoke, one_line
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 SOME = ["--filter", "ApiVersions,BrokerRegistration,BrokerHeartbeat"]

@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-from .cli import invoke
+from .cli import Result, invoke
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
 

@@ -3,14 +3,11 @@
 import re
 import shlex
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mockraft.cli import application
-from typer import Context
-from typer.main import get_command
+from mockraft.cli.command_line import Command
+from mockraft.cli.commands import MOCKRAFT
 
 from .blocks import PAGES, ROOT
 
@@ -45,41 +42,26 @@ def _texts(page: Path) -> Iterator[str]:
         yield " ".join(span.split())
 
 
-@cache
-def _options(command: Any) -> set[str]:
-    return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+def _options(command: Command) -> set[str]:
+    return {flag for option in command.options for flag in option.flags} | {"--help"}
 
 
-@cache
-def _below(command: Any) -> dict[str, Any]:
-    """Return the subcommands of a group by name; a command has none."""
-    if not hasattr(command, "list_commands"):
-        return {}
-    context = Context(command)
-    return {name: command.get_command(context, name) for name in command.list_commands(context)}
-
-
-@cache
-def _root() -> Any:
-    return get_command(application())
-
-
-def _walk(command: Any) -> Iterator[Any]:
+def _walk(command: Command) -> Iterator[Command]:
     yield command
-    for below in _below(command).values():
+    for below in command.subcommands.values():
         yield from _walk(below)
 
 
-def _mistakes(root: Any, words: list[str]) -> Iterator[str]:
+def _mistakes(root: Command, words: list[str]) -> Iterator[str]:
     """Yield subcommands and options that a command of `mockraft` does not have."""
-    command, known, name = root, {*_options(root)}, "mockraft"
-    while words and words[0] in (commands := _below(command)):
-        command, name = commands[words[0]], f"{name} {words[0]}"
+    command, known, name = root, _options(root), "mockraft"
+    while words and words[0] in command.subcommands:
+        command, name = command.subcommands[words[0]], f"{name} {words[0]}"
         known |= _options(command)
         words = words[1:]
     if words[:1] == ["ready"]:
         return  # the line that says so
-    if words and re.fullmatch("[a-z][a-z-]*", words[0]) and _below(command):
+    if words and re.fullmatch("[a-z][a-z-]*", words[0]) and command.subcommands:
         yield f"{name} {words[0]}"
     yield from (f"{name} {word}" for word in map(_option_of, words) if word and word not in known)
 
@@ -102,12 +84,11 @@ def _is_of_the_plugin(option: str, config: pytest.Config) -> bool:
 
 @pytest.mark.parametrize("page", NAMED, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_commands_and_options_exist(page: Path, pytestconfig: pytest.Config) -> None:
-    root = _root()
-    known = {option for command in _walk(root) for option in _options(command)} | OF_OTHER_PROGRAMS
+    known = {option for command in _walk(MOCKRAFT) for option in _options(command)} | OF_OTHER_PROGRAMS
     wrong: list[str] = []
     for text in _texts(page):
         for command in _COMMAND.findall(text):
-            wrong += _mistakes(root, _words(command))
+            wrong += _mistakes(MOCKRAFT, _words(command))
         if text.startswith("--"):
             unknown = (option for option in _OPTION.findall(text) if option not in known)
             wrong += [option for option in unknown if not _is_of_the_plugin(option, pytestconfig)]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from mockraft import Controller
-from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController
-from typer.testing import CliRunner
 
+from ..cli.cli import invoke
 from ..clients import create_topic
 from .running import running
 
@@ -28,7 +27,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 def resolve(bootstrap: str, data_dir: Path, *arguments: str) -> str:
     where = ["--data-dir", str(data_dir), "--bootstrap-controller", bootstrap]
-    done = CliRunner().invoke(application(), ["broker-id", "resolve", *where, *arguments])
+    done = invoke("broker-id", "resolve", *where, *arguments)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -71,7 +70,7 @@ def test_kafkas_controller_reports_live_brokers(
     with running(named_by(line, tmp_path / "b", kafka_controller.cluster_id, kafka_controller.bootstrap)):
         where = ["--data-dir", str(data_dir), "--bootstrap-controller", kafka_controller.bootstrap]
         second = ["--host", "machine-2", "--id", "2999", "--wait-ms", "1"]
-        taken = CliRunner().invoke(application(), ["broker-id", "resolve", *where, *second])
+        taken = invoke("broker-id", "resolve", *where, *second)
         assert taken.exit_code == 1
         assert "a broker with it runs" in taken.stderr
         assert resolve(*at, "--host", "machine-2", "--generate") == "node.id=3001\n"

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from mockraft.cli.serve.command import _config as config_of
-from mockraft.cli.serve.options import OptionError, defaults
+from mockraft.cli.serve.options import defaults
 from mockraft.cli.serve.release import checked
+from mockraft.kafka_api.options import OptionError
 from mockraft.kafka_configs.config_keys import BROKER, keys
 from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig
@@ -32,7 +33,7 @@ _FIELDS = [
 
 
 def config_with(*server_properties: str, given: dict[str, Any] | None = None) -> ControllerConfig:
-    options: dict[str, Any] = defaults() | {"server_property": list(server_properties), "given": given or {}}
+    options: dict[str, Any] = defaults() | {"server_properties": list(server_properties), "given": given or {}}
     options |= given or {}
     return config_of(options | checked(options) | {"cluster_id": "a-cluster", "rules": frozenset(), "overlay": None})
 
@@ -76,7 +77,7 @@ def test_an_option_and_its_property_agree_or_are_refused() -> None:
     with pytest.raises(OptionError, match=about):
         config_with("broker.session.timeout.ms=5000", given={"session_timeout_ms": 9000})
     with pytest.raises(OptionError, match="contradicts --sasl-enabled-mechanisms PLAIN"):
-        config_with("sasl.enabled.mechanisms=SCRAM-SHA-256", given={"sasl_enabled_mechanisms": "PLAIN"})
+        config_with("sasl.enabled.mechanisms=SCRAM-SHA-256", given={"sasl_enabled_mechanisms": ("PLAIN",)})
 
 
 def test_a_value_out_of_range_names_the_property_that_has_no_option() -> None:

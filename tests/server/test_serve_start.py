@@ -17,34 +17,33 @@ from ..cli.cli import DEADLINE_S
 def test_listens_before_the_controller_is_imported() -> None:
     code = """
 import socket, sys, types
-from mockraft.cli.serve import arguments, command
+from mockraft import cli
 late = {"asyncio", "ssl", "mockraft.server.controller.controller", "mockraft.server.node"}
 def serve(config, rng, options, listening):
     with socket.create_connection(listening.getsockname()):
         print(config.port, late & set(sys.modules))
     return 0
 sys.modules["mockraft.cli.serve.process"] = types.SimpleNamespace(serve=serve)
-command.run(arguments.read(["--port", "0"]))
+cli.main(["serve", "--port", "0"])
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "0 set()\n"
 
 
-def test_start_imports_no_module_of_stubs_faults_or_typer() -> None:
+def test_start_imports_no_module_of_stubs_and_faults() -> None:
     code = """
 import sys
 from mockraft import cli
 from mockraft.cli.serve import command, stubs
 from mockraft.server import double, running
-assert arguments.read(["--port", "0"])
 assert stubs.stub_file(None) is None
 print(*sys.modules)
 """
-    command = [sys.executable, "-c", f"from mockraft.cli.serve import arguments{code}"]
+    command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
     ours = ("mockraft.server.scripted", "mockraft.server.stubs.stub", "mockraft.server.state")
-    late = (*ours, "pydantic", "typer", "click")
+    late = (*ours, "argparse", "pydantic", "rich")
     assert {name for name in loaded if name.startswith("mockraft.server.apis.create_")} == set()
     assert {name for name in loaded if name.startswith(late) or ".stubs.faults." in name} == {
         "mockraft.server.stubs.faults.registry",
@@ -76,13 +75,13 @@ def test_answers_a_client_that_connects_while_it_starts(tmp_path: Path) -> None:
 def test_signal_between_listening_and_readiness_ends_it_without_error(number: signal.Signals) -> None:
     code = """
 import os, sys
-from mockraft.cli.serve import arguments, command
+from mockraft import cli
 class Finder:
     def find_spec(self, name, path, target=None):
         if name == "mockraft.cli.serve.process":
             os.kill(os.getpid(), int(sys.argv[1]))
 sys.meta_path.insert(0, Finder())
-sys.exit(command.run(arguments.read(["--port", "0"])))
+cli.main(["serve", "--port", "0"])
 """
     command = [sys.executable, "-c", code, str(int(number))]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from mockraft.wire.spec_files import sort_key
-from typer.testing import Result
 
-from ..cli.cli import invoke
+from ..cli.cli import Result, invoke
 from ..s3_server import S3Server, s3_server
 
 # Spark starts dozens of Python processes: what one has compiled (pandas above all) the others need not.

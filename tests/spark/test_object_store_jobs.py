@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import Result
 
+from ..cli.cli import Result
 from ..s3_server import SECRET, S3Server
 
 pytestmark = pytest.mark.spark

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from mockraft.kafka.processes import KafkaController, random_uuid
-from typer.testing import Result
 
+from ..cli.cli import Result
 from ..spark_replay.ring_files import a_day_later
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ def test_package_import_is_lazy() -> None:
     code = "import sys; before = set(sys.modules); import mockraft; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "mockraft" in loaded
-    assert {"asyncio", "typer", "mockraft.server", "mockraft.wire"}.isdisjoint(loaded)
+    assert {"asyncio", "mockraft.server", "mockraft.wire"}.isdisjoint(loaded)
 
 
 def test_package_lists_its_names() -> None:

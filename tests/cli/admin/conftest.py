@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, SyncController
-from mockraft.cli import application
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
-from typer.testing import CliRunner
+
+from ..cli import invoke
 
 TOKEN = "sesame"
 
@@ -22,9 +22,7 @@ class Cli:
         self.errors = ""
 
     def __call__(self, *said: str | int | float | Path, **environment: str) -> str:
-        result = CliRunner().invoke(application(), list(map(str, said)), env=self.environment | environment)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
+        result = invoke(*said, environment=self.environment | environment)
         self.exit_code, self.errors = result.exit_code, result.stderr
         return result.stdout
 

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.errors import StorageError
-from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
 from mockraft.kafka_api.directory_ids import LOST
 from mockraft.wire import record_batch
@@ -24,8 +23,8 @@ from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from typer.testing import CliRunner
 
+from ...cli.cli import invoke
 from ...topics import ask, assigned, create_topics
 from ...waiting import until
 from ..disks_and_configs import directory_id_of, set_config
@@ -263,7 +262,7 @@ def test_real_broker_runs_on_directories_formatted_by_mockraft(tmp_path: Path) -
     with Controller.sync() as controller:
         broker = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
         config = str(broker.write_properties())
-        done = CliRunner().invoke(application(), ["format", "-t", controller.cluster_id, "-c", config])
+        done = invoke("format", "-t", controller.cluster_id, "-c", config)
         assert done.exit_code == 0, done.output
         ids = {directory_id_of(path) for path in broker.log_dirs}
         with running(broker, formatted=True):
@@ -278,7 +277,7 @@ def test_older_kafka_reads_directories_formatted_by_mockraft(tmp_path: Path) -> 
     broker = KafkaBroker(1, tmp_path, "T0ta1ly_Mocked-Cluster", "127.0.0.1:9093", version="3.9.1")
     broker.properties["controller.quorum.voters"] = "3000@127.0.0.1:9093"
     config = str(broker.write_properties())
-    CliRunner().invoke(application(), ["format", "-t", broker.cluster_id, "-c", config])
+    invoke("format", "-t", broker.cluster_id, "-c", config)
     result = KafkaTool("kafka-storage", "3.9.1").run("info", "-c", config)
     assert "node.id=1, version=1" in result
     assert "Found problem" not in result

@@ -25,9 +25,9 @@ from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.topics.elections import Candidates
 from mockraft.server.raft.leading import Leading
-from mockraft.server.raft.quorum_state import Quorum
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role, Votes
+from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import record_batch
 
 from ...budgets import sample, soak

@@ -1,12 +1,12 @@
 import json
 import shlex
 
-from mockraft.cli import application
 from mockraft.spark_replay.report.examples import decode_command, noted, request_text, response_text, side_by_side
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from typer.testing import CliRunner
+
+from ...cli.cli import invoke
 
 REQUEST = write_request(BrokerHeartbeatRequest(broker_id=5), 1, 7, "<script>alert(1)</script>")[4:]
 ANSWER = write_response(BrokerHeartbeatResponse(error_code=77, is_fenced=True).write(1), 7, 1)[4:]
@@ -19,7 +19,7 @@ def test_the_commands_show_the_same_as_the_report() -> None:
     ):
         words = shlex.split(command)
         assert words[0] == "mockraft"
-        found = CliRunner().invoke(application(), words[1:])
+        found = invoke(*words[1:])
         assert found.exit_code == 0, found.output
         assert (
             json.loads(result).items()
