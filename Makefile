@@ -146,9 +146,10 @@ benchmarks: speed java  ## every benchmark with its peers in one run, at most 20
 sync: .venv/ready java  ## schemas_json out of the jars of a Kafka release (X=4.5.0)
 	@.venv/bin/python -m tools.sync $(X) $(ARGS)
 
-generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, and types of the blocking classes
+generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, types of the blocking classes, the page of serve's options
 	@.venv/bin/python -m mockraft.codegen --target .
 	@.venv/bin/python -m tools.sync_types
+	@.venv/bin/python -m mockraft.cli.serve.options_page >docs/reference/serve-options.md
 
 clients: .venv/ready  ## clients/openapi.json, and the Go client generated from it
 	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json
