@@ -229,7 +229,7 @@ class Shell:
     def received(self, connection: SocketConnection, data: bytes) -> None:
         """Pass received bytes to the server, and carry out its effects."""
         now_ms = self.clock.now_ms()
-        self._perform(self.served.step(connection.connection_id, data, now_ms), now_ms)
+        self._drain(self.served.step(connection.connection_id, data, now_ms), now_ms)
         if not self._will_arm:  # once in an iteration of the event loop, however many connections are ready
             self._will_arm = True
             self.loop.call_soon(self._arm_soon)
@@ -239,11 +239,11 @@ class Shell:
 
         Effects that arise meanwhile (a toxic delivers bytes, a write ends a connection) are carried out afterwards.
         """
-        self._perform(effects, now_ms)
+        self._drain(effects, now_ms)
         if not self._is_busy:
             self._arm(now_ms)
 
-    def _perform(self, effects: Iterable[Effect], now_ms: int) -> None:
+    def _drain(self, effects: Iterable[Effect], now_ms: int) -> None:
         if self._is_busy:
             self._deferred_effects.append(effects)
             return

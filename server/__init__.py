@@ -2,9 +2,9 @@
 
 A request passes through these layers, and its effects come back the same way:
 
-- `tcp`, `tcp_connections`, `tls`: the asyncio server. The only code with sockets, timers and an event loop.
-- `node`: the sans-IO node (`step`, `tick` → effects). It frames requests, authenticates, applies stubs, parks requests
-  that cannot be answered yet and writes the journal.
+- `tcp`: the shell of `mockraft.kafka_api` (sockets, timers, the event loop), and connections to other nodes.
+- `node`: the sans-IO node (`step`, `tick` → effects), a listener of `mockraft.kafka_api`: it frames requests,
+  authenticates, applies stubs, parks requests that cannot be answered yet and writes the journal.
 - `apis`: one file per API: versions, authorization, handler, error form (Kafka's ControllerApis).
 - `controller`: decisions make records, records make the image (Kafka's QuorumController).
 - `raft`: elections, replication and voter changes of `__cluster_metadata` (Kafka's KafkaRaftClient).
@@ -13,5 +13,5 @@ Invariants: the image is changed by records only; time, ids and randomness are a
 same bytes; nothing below `node` knows that stubs or connections exist.
 
 `running` and `running_quorum` start one controller, or several in one process. `double` is what a test may do with
-them; `stubs`, `state`, `journal` and `admin` serve the tests' side.
+them; `stubs`, `state` and `admin` serve the tests' side.
 """
