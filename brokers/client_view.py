@@ -6,6 +6,7 @@ import functools
 import random
 
 from mockraft.brokers.apis.api import BrokerView
+from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Core
 from mockraft.brokers.forwarding import Forwarding
@@ -22,6 +23,7 @@ def view_of(
     config, image = core.config, core.image
     assert image is not None
     return BrokerView(
+        apis=APIS,
         config=config,
         image=image,
         observer=core.observer,

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, cast, get_type_hints
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
-from mockraft.kafka_api.directory_ids import draw_uuid, in_java_order
 from mockraft.kafka_api.options import check_option
 from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
 from mockraft.wire.names import did_you_mean
@@ -91,7 +91,6 @@ def draw_config(
     rng: random.Random,
     *,
     log_dir_paths: tuple[str, ...] = (),
-    host: str = "127.0.0.1",
     port: int | None = None,
     **options: Any,
 ) -> BrokerConfig:
@@ -99,16 +98,17 @@ def draw_config(
 
     The port is 9092 + broker id unless given, or any free one when clients are served: that port is known and
     advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
-    registration with port 0. `options` are any other fields of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
+    registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as `rack`.
     TypeError and ValueError name an option of another type or out of its bounds.
     """
     known = [each.name for each in fields(BrokerConfig)]
-    for name in options.keys() - known:
+    for name in options.keys() - known - {"host"}:
         raise TypeError(f"{name}: a simulated broker has no such option; {did_you_mean(name, known)}")
-    given = {"broker_id": broker_id, "cluster_id": cluster_id, "host": host, "port": port, **options}
+    given = {"broker_id": broker_id, "cluster_id": cluster_id, "host": "127.0.0.1", "port": port, **options}
     for name, value in given.items():
         check_option(name, value, _KINDS[name], *_BOUNDS.get(name, (0 if name.endswith("_ms") else -1,)))
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
+    host = options.pop("host", "127.0.0.1")
     if port is None:
         port = 0 if options.get("serve_clients") else 1 + (9091 + broker_id) % 65535
     return BrokerConfig(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.disks.real_disk import RealDisk
@@ -13,23 +13,28 @@ from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
 
+class LogDirPaths(NamedTuple):
+    """Log directories, the one with the metadata (None: the first), and whether to format the unformatted ones."""
+
+    paths: Sequence[str]
+    metadata_log_dir: str | None = None
+    format_missing: bool = False
+
+
 def draw_config_on_disk(
     broker_id: int,
     cluster_id: str | None,
     bootstrap: tuple[tuple[str, int], ...],
     rng: random.Random,
-    paths: Sequence[str],
-    *,
-    metadata_log_dir: str | None = None,
-    format_missing: bool = False,
+    log_dirs: LogDirPaths,
     **options: Any,
 ) -> BrokerConfig:
-    """Return a config like `draw_config` with the formatted directories at `paths`.
+    """Return a config like `draw_config` with directories on a file system.
 
-    `format_missing` formats the unformatted ones and requires the cluster id; otherwise None takes that of the
-    directories. `metadata_log_dir` None is the first of `paths`. Raises LogDirsError when a broker must not start on
-    them.
+    To format some requires the cluster id; otherwise None takes that of the directories. Raises LogDirsError when a
+    broker must not start on them.
     """
+    paths, metadata_log_dir, format_missing = log_dirs
     if format_missing and cluster_id is not None:
         format_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
     opened = open_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir)

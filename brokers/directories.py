@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from mockraft.brokers import lifecycle, time_slice
+from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directory_reports import DirectoryReports
@@ -21,9 +21,8 @@ from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
-from mockraft.brokers.partitions.restarts import restartable
-from mockraft.kafka_api.directory_ids import LOST, UNASSIGNED
 from mockraft.releases import Behaviour
+from mockraft.wire.directory_ids import LOST, UNASSIGNED
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from mockraft.brokers.metadata.metadata_view import Replica
 
 SHUTDOWN_TIMEOUT_MS = 300_000
+
+REPLICAS_AT_ONCE = 32
+"""The number of replicas that are placed, or applied, before requests and heartbeats have their turn."""
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +123,7 @@ class Directories(Component):
         self._place_some()
         if core.config.restart_partitions_elsewhere and (self.lost or self.offline):
             for key in [key for key in self.placed if not self.is_here(key)]:
-                if restartable(core.view.replicas.get(key), core.config.broker_id):
+                if _is_restartable(core.view.replicas.get(key), core.config.broker_id):
                     self.restart(key)
         self._read_cordoned()
 
@@ -319,7 +321,7 @@ class Directories(Component):
     def _place_some(self) -> None:
         """Place waiting replicas for one time slice: disk operations take time, and heartbeats must continue."""
         self._counts = None
-        for key in list(itertools.islice(self.waiting, time_slice.REPLICAS_AT_ONCE)):
+        for key in list(itertools.islice(self.waiting, REPLICAS_AT_ONCE)):
             del self.waiting[key]
             self._place(key)
         if self.waiting:
@@ -394,3 +396,12 @@ class Directories(Component):
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+def _is_restartable(replica: Replica | None, broker_id: int) -> bool:
+    """Return True if a lost replica of this broker may be recreated in another directory now (KIP-18, an option).
+
+    An empty replica must never lead: it waits until the metadata shows another leader and an ISR without this broker. A
+    replica without any other copy stays lost, so that its data can still be recovered by hand.
+    """
+    return replica is not None and replica.leader not in (-1, broker_id) and broker_id not in replica.isr

@@ -10,10 +10,10 @@ from mockraft.brokers.config import registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.lifecycle import LifecycleRequest
-from mockraft.kafka_api.directory_ids import in_java_order
 from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
+from mockraft.wire.directory_ids import in_java_order
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest

@@ -61,9 +61,8 @@ class BrokerNode(Core):
             image = ClusterImage() if config.serve_clients else None
             view = MetadataView(config.broker_id)
             directory_id, listener = config.metadata_directory_id, config.controller_listener_name
-            observer = Observer(
-                config.broker_id, config.cluster_id, directory_id, view, listener, decoder(config), image
-            )
+            observer = Observer(config.broker_id, config.cluster_id, directory_id, view, listener, decoder(config))
+            observer.image = image
         super().__init__(config, view, observer, image, logs_of(config))
         self.replication: Replication | Membership
         if shared is not None:

@@ -97,14 +97,14 @@ def format_command(options: FormatOptions) -> None:
 
 def random_uuid(seed: Seed = None) -> None:
     """Draw a uuid as Kafka writes them, for a cluster id."""
-    from mockraft.kafka_api.directory_ids import draw_uuid
+    from mockraft.wire.directory_ids import draw_uuid
     from mockraft.wire.uuids import text_of
 
     print(text_of(draw_uuid(random.Random(seed))))
 
 
 def _node_in(path: Path) -> _Node:
-    from mockraft.kafka_api.private_files import read_file
+    from mockraft.files.private_files import read_file
     from mockraft.kafka_configs import java_properties
 
     try:

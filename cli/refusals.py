@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mockraft.cli.exit_codes import ExitCode
-from mockraft.kafka_api.extras import install_hint
+from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import OptionError
-from mockraft.kafka_api.private_files import write_private
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import Filter
@@ -37,7 +36,7 @@ def end(command: str, error: object, code: ExitCode) -> NoReturn:
 
 def end_without(command: str, package: str | None, extra: str) -> NoReturn:
     """End `mockraft COMMAND` because a package is missing, which an extra of mockraft installs."""
-    end(command, f"this needs {package}, which is not installed: {install_hint(extra)}", ExitCode.MISSING)
+    end(command, f"this needs {package}, which is not installed: pip install 'mockraft[{extra}]'", ExitCode.MISSING)
 
 
 def write_json(command: str, path: Path | None, tree: object) -> None:

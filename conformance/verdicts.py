@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from mockraft.conformance.requests import Tree
-from mockraft.kafka_api.private_files import write_private
+from mockraft.files.private_files import write_private
 
 _RULE_OF_A_RELEASE = re.compile(r"^((?:since|before) Kafka [\d.]+): .*")
 

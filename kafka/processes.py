@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mockraft.files.private_files import write_private
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.tools import KafkaTool, java_command
-from mockraft.kafka_api.private_files import write_private
 from mockraft.wire import uuids
 
 __all__ = [

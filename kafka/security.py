@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from mockraft.files.private_files import write_private
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
-from mockraft.kafka_api.private_files import write_private
 from mockraft.kafka_configs.client_properties import read_properties
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.scram import ScramUser

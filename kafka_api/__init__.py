@@ -9,10 +9,7 @@
 * `clock` is the machine's time, or virtual time.
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `options` are declared once, with type, bounds, default and help; command lines and checks are made from that.
-* `extras` explains how to install a missing package.
-* `pages` renders HTML from a template of a package, and cleans text for XML.
-* `private_files` and `directory_lock` are for files of one process, `linear_patterns` for regular expressions of users.
-* `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
+* `linear_patterns` match regular expressions of clients and of stubs, in linear time.
 
 But for `clock`, `listening` and `shell`, this package has no time, sockets, threads or randomness of its own. It
 imports only `wire`.

@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
+from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, merged, verify, write_pcapng
 from mockraft.kafka_api.journal.verification import described
-from mockraft.kafka_api.private_files import opener, write_private
 from mockraft.releases import DEFAULT, release
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges

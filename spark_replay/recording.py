@@ -17,7 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from mockraft.kafka_api.private_files import FILE_MODE
+from mockraft.files.private_files import FILE_MODE
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from mockraft import brokers
 from mockraft.brokers.config import BrokerConfig, draw_config
-from mockraft.brokers.config_on_disk import draw_config_on_disk
+from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
 from mockraft.testing.facades import facade
 from mockraft.testing.options import BrokerConfigOptions, BrokerOptions
 from mockraft.wire.connection import endpoint_of
@@ -58,16 +58,9 @@ class SimulatedBroker(brokers.SimulatedBroker):
         addresses = tuple(map(endpoint_of, bootstrap.split(",")))
         if not log_dirs:
             return draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options)
-        return draw_config_on_disk(
-            broker_id,
-            cluster_id,
-            addresses,
-            random.Random(seed),
-            [os.fspath(path) for path in log_dirs],
-            metadata_log_dir=None if metadata_log_dir is None else os.fspath(metadata_log_dir),
-            format_missing=format_missing,
-            **options,
-        )
+        metadata_dir = None if metadata_log_dir is None else os.fspath(metadata_log_dir)
+        paths = LogDirPaths([os.fspath(path) for path in log_dirs], metadata_dir, format_missing)
+        return draw_config_on_disk(broker_id, cluster_id, addresses, random.Random(seed), paths, **options)
 
     @property
     def broker_id(self) -> int:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.directory_ids import draw_cluster_id
-from mockraft.kafka_api.extras import install_hint
 from mockraft.kafka_api.options import check_option
 from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig
@@ -33,6 +31,7 @@ from mockraft.testing.options import BrokerOptions, ControllerOptions, StartOpti
 from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.testing.started_brokers import BROKER_PATIENCE_S, StartedBrokers
 from mockraft.testing.twins import continuing_config, start_registered, twin_options, virtual_clock
+from mockraft.wire.directory_ids import draw_cluster_id
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class StartedDouble(Double, abc.ABC):
             from mockraft.server.admin.settings import AdminSettings
             from mockraft.testing.recorder import LocalRecorder
         except ImportError as error:
-            raise RuntimeError(f"the admin API needs {install_hint('admin')}: {error}") from None
+            raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]': {error}") from None
         recorder = LocalRecorder(show_secrets=self.state.show_secrets)
         self._admin = await AdminServer.start(self, AdminSettings(port=self._admin_port), recorder)
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import release
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.twin import History, read_history, twin_state, write_twin
 from mockraft.twin.brokers import continued, controller_release, registered_brokers, with_failed
 from mockraft.twin.history import Point, last_contained_ms
 from mockraft.wire import uuids
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 ROOT = Path(mockraft.__file__).parent
 MODULES_MAX = 5
-CIRCLES_MAX = 17
+CIRCLES_MAX = 4
 """Circles that are left; the number only falls."""
 
 

@@ -19,11 +19,11 @@ from mockraft.brokers.fleet import Fleet
 from mockraft.brokers.lifecycle import ReadyToUnfence
 from mockraft.brokers.log_dirs.cordoning import ALL, CORDONED_LOG_DIRS
 from mockraft.brokers.log_dirs.placement import DirectoryAt
-from mockraft.kafka_api.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.releases import release
 from mockraft.server.controller.image import BrokerRegistration, Image
 from mockraft.wire import uuids
+from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 
 B = TypeVar("B", bound=SimulatedBroker)
 

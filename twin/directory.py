@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from mockraft.kafka_api.private_files import write_private
+from mockraft.files.private_files import write_private
 from mockraft.server.controller.log.data_dir import DataDir
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.twin.history import History, SourceError

@@ -18,8 +18,8 @@ import httpx
 from contenders import create_topic, create_topic_on, heartbeat, registrations, shrink_or_grow
 from mockraft.brokers.fleet import Fleet, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.wire.client import KafkaConnection, connect
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -151,7 +151,11 @@ class Traffic:
 
     async def _start_brokers(self, first_id: int, count: int) -> Fleet:
         fleet = await start_brokers(
-            (self.address,), self.cluster_id, count, first_id=first_id, rng=self._rng, log_dirs_per_broker=1
+            (self.address,),
+            self.cluster_id,
+            dict.fromkeys(range(first_id, first_id + count)),
+            rng=self._rng,
+            log_dirs=1,
         )
         await fleet.wait_until(BrokerState.RUNNING)
         return fleet

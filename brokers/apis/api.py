@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mockraft.brokers.coordinators.transactions import TransactionCoordinator
     from mockraft.brokers.coordinators.verification import Verifier
     from mockraft.brokers.directories import Directories
-    from mockraft.brokers.forwarding import Forwarding
     from mockraft.brokers.image import ClusterImage
     from mockraft.brokers.log_dirs.logs import Logs
     from mockraft.brokers.metadata.observer import Observer
     from mockraft.brokers.partitions.producer_ids import ProducerIds
     from mockraft.brokers.partitions.replicas import Replicas
+    from mockraft.wire.message import RequestMessage
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -60,15 +60,30 @@ AnyApi: TypeAlias = Api[Any, Any]
 """An API of unknown message classes, as in the registry."""
 
 
+class Forwarder(Protocol):
+    """The way to the controller: `brokers.forwarding`."""
+
+    @property
+    def api_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The controller's API versions, (min, max) by API key; None while the channel is not open."""
+
+    def forward(self, api: AnyApi, ctx: RequestContext, frame: bytes | None = None) -> Parked[bytes]:
+        """Send a client's request to the controller; the result is the body of its response."""
+
+    def send(self, request: RequestMessage[ResponseT], answered: Callable[[ResponseT | ApiError], None]) -> None:
+        """Send a request of the broker's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerView:
     """The components of a broker that handlers use; handlers do not start or close them, and have no broker.
 
-    `create_topics(names, ctx)` requests topics from the controller and returns at once, without `ctx` in the broker's
-    own name; `start_move(topic, partition,
-    path)` raises MoveRefusedError. `rng` is the handlers' random generator.
+    `apis` are those that it serves, by key. `create_topics(names, ctx)` requests topics from the controller and returns
+    at once, without `ctx` in the broker's own name; `start_move(topic, partition, path)` raises MoveRefusedError. `rng`
+    is the handlers' random generator.
     """
 
+    apis: dict[int, AnyApi]
     config: BrokerConfig
     image: ClusterImage
     observer: Observer
@@ -79,7 +94,7 @@ class BrokerView:
     transactions: TransactionCoordinator
     verifier: Verifier
     producer_ids: ProducerIds
-    forwarding: Forwarding
+    forwarding: Forwarder
     create_topics: Callable[[Iterable[str], RequestContext | None], None]
     start_move: Callable[[str, int, str], object]
     rng: random.Random

@@ -58,11 +58,9 @@ def error(_request: ApiVersionsRequest, error_code: int, _message: str | None) -
 
 
 def _served(ctx: RequestContext) -> list[ApiVersion]:
-    from mockraft.brokers.apis.registry import APIS
-
     theirs = ctx.broker.forwarding.api_versions
     served = []
-    for api_key, api in APIS.items():
+    for api_key, api in ctx.broker.apis.items():
         low, high = api.versions
         if api.forwarded and theirs is not None:
             their_low, their_high = theirs.get(api_key, (0, -1))

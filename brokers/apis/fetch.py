@@ -20,7 +20,7 @@ from mockraft.brokers.apis.leaders import (
 )
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read, ReadBy
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -185,9 +185,11 @@ class _Fetch:
             claimed_epoch=partition.current_leader_epoch,
             last_fetched_epoch=partition.last_fetched_epoch,
             at_least_one=at_least_one,
-            only_leader=self._ctx.api_version < FOLLOWERS_SERVE_FROM,
-            follower=self._follower(partition) if self._follower_id >= 0 else None,
-            read_committed=self._request.isolation_level == READ_COMMITTED,
+            by=ReadBy(
+                only_leader=self._ctx.api_version < FOLLOWERS_SERVE_FROM,
+                read_committed=self._request.isolation_level == READ_COMMITTED,
+                follower=self._follower(partition) if self._follower_id >= 0 else None,
+            ),
         )
 
     def _follower(self, partition: FetchPartition) -> FollowerFetch:

@@ -14,7 +14,7 @@ from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.group_limits import GroupLimits
 from mockraft.brokers.coordinators.members import Offset
-from mockraft.brokers.coordinators.state_log import StateLog, to_client
+from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, to_client
 from mockraft.brokers.coordinators.state_records import (
     OffsetKey,
     Record,
@@ -49,7 +49,7 @@ class GroupCoordinator:
             int(properties.get(name, default)) for name, default in (PARTITION_COUNT, COMMIT_TIMEOUT_MS)
         )
         self._kernel = core.kernel
-        self.log = StateLog(core, replicas, GROUP_METADATA, self, count, timeout_ms, changed)
+        self.log = StateLog(core, replicas, StateTopic(GROUP_METADATA, count, timeout_ms), self, changed)
         self.groups = Groups(properties, changed)
         # By partition and producer id: the offsets of open transactions.
         self._uncommitted: dict[int, dict[int, dict[OffsetKey, Offset]]] = {}

@@ -14,7 +14,7 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.state_records import Record, encode
@@ -94,30 +94,33 @@ class _Append:
     written: Written
 
 
-class StateLog:
-    """The partitions of `topic` on this broker. `changed` is called after appends have results.
+class StateTopic(NamedTuple):
+    """An internal topic, its number of partitions while it is not created yet, and the timeout of appends to it."""
 
-    `partition_count` is that of a topic which is not created yet.
-    """
+    name: str
+    partition_count: int
+    append_timeout_ms: int
+
+
+class StateLog:
+    """The partitions of an internal topic on this broker. `changed` is called after appends have results."""
 
     def __init__(
         self,
         core: Core,
         replicas: Replicas,
-        topic: str,
+        topic: StateTopic,
         state: State,
-        partition_count: int,
-        timeout_ms: int,
         changed: Callable[[], None],
     ) -> None:
         assert core.image is not None
-        self.topic = topic
+        self.topic = topic.name
         self._core = core
         self._image = core.image
         self._replicas = replicas
         self._state = state
-        self._partition_count = partition_count
-        self._timeout_ms = timeout_ms
+        self._partition_count = topic.partition_count
+        self._timeout_ms = topic.append_timeout_ms
         self._led: dict[int, _Led] = {}
         self._appends: list[_Append] = []
         self._is_behind = False

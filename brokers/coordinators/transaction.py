@@ -195,13 +195,19 @@ ENDINGS: Final = {
 """The table of TransactionCoordinator.endTransaction."""
 
 
+class EndOfTransaction(NamedTuple):
+    """A request to commit or abort: EndTxn and its version."""
+
+    producer: Producer
+    version: int
+    is_commit: bool
+
+
 def end(
     known: Transaction,
-    producer: Producer,
-    version: int,
+    request: EndOfTransaction,
     now_ms: int,
     *,
-    is_commit: bool,
     is_pending: bool = False,
     new_producer_id: int | None = None,
 ) -> Transaction:
@@ -209,6 +215,7 @@ def end(
 
     While a change is pending, or the markers are written, nothing but the producer is checked.
     """
+    producer, version, is_commit = request
     has_epochs = version >= EPOCH_PER_TRANSACTION_FROM
     outcome = _ending(known, producer, has_epochs=has_epochs, is_commit=is_commit)
     if is_pending and outcome is not Ending.FENCED:

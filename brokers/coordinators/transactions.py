@@ -17,7 +17,7 @@ from mockraft.brokers.apis.topic_names import TRANSACTION_STATE
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.markers import Markers
-from mockraft.brokers.coordinators.state_log import StateLog, Written, to_client
+from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, Written, to_client
 from mockraft.brokers.coordinators.state_records import (
     Record,
     encode,
@@ -26,6 +26,7 @@ from mockraft.brokers.coordinators.state_records import (
     transaction_record,
 )
 from mockraft.brokers.coordinators.transaction import (
+    EndOfTransaction,
     Producer,
     ProducerIdNeededError,
     TopicPartition,
@@ -69,16 +70,10 @@ class TransactionCoordinator:
         self._image = core.image
         self._producer_ids = producer_ids
         self._entries: dict[int, dict[str, _Entry]] = {}
-        self.log = StateLog(
-            core,
-            replicas,
-            TRANSACTION_STATE,
-            self,
-            self._setting(PARTITION_COUNT),
-            self._setting(REQUEST_TIMEOUT_MS),
-            changed,
-        )
-        self.markers = Markers(core, replicas, self._setting(REQUEST_TIMEOUT_MS), self._marked, self._complete)
+        timeout_ms = self._setting(REQUEST_TIMEOUT_MS)
+        topic = StateTopic(TRANSACTION_STATE, self._setting(PARTITION_COUNT), timeout_ms)
+        self.log = StateLog(core, replicas, topic, self, changed)
+        self.markers = Markers(core, replicas, timeout_ms, self._marked, self._complete)
         self._changed = changed
 
     def start(self) -> None:
@@ -155,31 +150,23 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, producer: Producer, version: int, *, is_commit: bool) -> Waiting[Transaction]:
         """Commit or abort; the result comes before the markers are written. Raises ApiError."""
         waiting: Waiting[Transaction] = Waiting()
-        self._end(transactional_id, producer, version, is_commit, waiting, None)
+        self._end(transactional_id, EndOfTransaction(producer, version, is_commit), waiting, None)
         return waiting
 
     def _end(
         self,
         transactional_id: str,
-        producer: Producer,
-        version: int,
-        is_commit: bool,
+        request: EndOfTransaction,
         waiting: Waiting[Transaction],
         new_id: int | None,
     ) -> None:
         entry = self._entry(transactional_id)
         try:
             target = transitions.end(
-                entry.current,
-                producer,
-                version,
-                self._now_ms(),
-                is_commit=is_commit,
-                is_pending=entry.is_pending,
-                new_producer_id=new_id,
+                entry.current, request, self._now_ms(), is_pending=entry.is_pending, new_producer_id=new_id
             )
         except ProducerIdNeededError:
-            again = functools.partial(self._end, transactional_id, producer, version, is_commit, waiting)
+            again = functools.partial(self._end, transactional_id, request, waiting)
             self._with_producer_id(again, waiting)
             return
         self._moved(transactional_id, entry, target, waiting)

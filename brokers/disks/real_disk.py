@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterator
 
 from mockraft.brokers.disks.disk import Space, checked_name
-from mockraft.kafka_api.directory_lock import lock_directory
-from mockraft.kafka_api.private_files import DIRECTORY_MODE, FILE_MODE
+from mockraft.files.directory_lock import lock_directory
+from mockraft.files.private_files import DIRECTORY_MODE, FILE_MODE
 
 _TEMPORARY = ".tmp"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mockraft.brokers import lifecycle
@@ -13,7 +13,7 @@ from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.fleet.shared_log import shared_log
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.wire import client, error_codes, messages
+from mockraft.wire import client, error_codes
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -77,38 +77,32 @@ class Fleet:
 async def start_brokers(
     bootstrap: Sequence[tuple[str, int]],
     cluster_id: str,
-    count: int,
+    racks: Mapping[int, str | None],
     *,
-    first_id: int = 1,
-    log_dirs_per_broker: int = _LOG_DIRS,
-    racks: Sequence[str | None] = (None,),
     rng: random.Random | None = None,
-    security: ClientSecurity | None = None,
-    messages: Any = messages,
     client_port: int | None = None,
+    **options: Any,
 ) -> Fleet:
-    """Start `count` simulated brokers with ids from `first_id` on; registration continues in the background.
+    """Start a simulated broker for each id of `racks`; registration continues in the background.
 
-    `bootstrap` are the controllers' (host, port). `racks` are assigned round-robin. Ids are drawn from `rng`: the
-    same seed gives the same brokers again. `client_port` is the client port of the first broker, the others use the
-    following ports; 0 takes any free ports, None serves no clients. Raises ListenerError when a port is not available.
+    `bootstrap` are the controllers' (host, port). Ids are drawn from `rng`: the same seed gives the same brokers again.
+    `client_port` is the client port of the first broker, the others use the following ports; 0 takes any free ports,
+    None serves no clients. `options` are fields of `BrokerConfig`, and the number `log_dirs` of directories of each
+    broker. Raises ListenerError when a port is not available.
     """
-    drawn_from = rng or random.Random()
+    drawn_from, log_dirs = rng or random.Random(), options.pop("log_dirs", _LOG_DIRS)
     configs = []
-    for broker_id in range(first_id, first_id + count):
-        paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
-        rack = racks[(broker_id - first_id) % len(racks)]
+    for number, (broker_id, rack) in enumerate(racks.items()):
         config = draw_config(
             broker_id,
             cluster_id,
             tuple(bootstrap),
             drawn_from,
-            log_dir_paths=paths,
+            log_dir_paths=tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs)),
             rack=rack,
-            security=security,
-            messages=messages,
             serve_clients=client_port is not None,
-            port=client_port + broker_id - first_id if client_port else None,
+            port=client_port + number if client_port else None,
+            **options,
         )
         configs.append(config)
     fleet = Fleet(configs)

@@ -24,9 +24,9 @@ from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, Share
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
 from mockraft.brokers.shell.outage import Outage
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
+from mockraft.wire.directory_ids import draw_uuid
 
 POLL_MS = 20
 STARTS_AT_ONCE = 10
@@ -90,7 +90,6 @@ class FleetRunner:
         racks: Sequence[str | None] = (None,),
         ramp_ms: int = 0,
         script: Sequence[ScriptStep] = (),
-        seed: int = 1,
         **options: Any,
     ) -> Self:
         """Return a runner for brokers 1 to `count` on the controllers at `bootstrap`; options are a Shard's.
@@ -101,6 +100,7 @@ class FleetRunner:
                 await fleet.until(lambda figures: figures.unfenced == 100)
         """
         of_broker = {number + 1: racks[number % len(racks)] for number in range(count)}
+        seed = options.setdefault("seed", 1)
         options.setdefault("shares_replication", count > OWN_REPLICATION_BROKERS_MAX)
         return cls(
             Shard(
@@ -108,7 +108,6 @@ class FleetRunner:
                 cluster_id=cluster_id,
                 racks=of_broker,
                 actions=plan(of_broker, ramp_ms, script, seed),
-                seed=seed,
                 **options,
             )
         )

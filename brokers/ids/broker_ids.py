@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from mockraft.brokers.ids.host_map import HostFile
 from mockraft.brokers.ids.identity import (
-    RESERVED_ID_MAX,
     Generate,
     Source,
     Steps,
@@ -25,9 +24,6 @@ from mockraft.brokers.ids.identity import (
     spare_ids,
 )
 from mockraft.brokers.ids.observed_cluster import ObservedCluster
-
-WAIT_MS = 12_000
-"""Maximum time for which an id may look alive after its broker died: Kafka's broker.session.timeout.ms is 9 s."""
 
 
 class Resolved(NamedTuple):
@@ -46,12 +42,10 @@ async def resolve(
     explicit: int | None = None,
     stored: int | None = None,
     steps: Steps = Steps(),  # noqa: B008 - immutable
-    reserved_max: int = RESERVED_ID_MAX,
-    wait_ms: int = WAIT_MS,
 ) -> Resolved:
     """Choose the id for the broker of this host, and store it in the map so that no other host gets it.
 
-    When the metadata shows a live broker with the id, it may just have died: wait `wait_ms` for the controller to
+    When the metadata shows a live broker with the id, it may just have died: wait `steps.wait_ms` for the controller to
     notice. Raises IdentityError when a person has to decide, HostMapError, ConnectionError.
     """
     host = checked_host(host)
@@ -63,7 +57,7 @@ async def resolve(
         wanted = decide(explicit, stored, mapped, None, _spare(cluster), steps)
         if isinstance(wanted, Try):
             candidate = wanted.broker_id
-            await cluster.wait_for(lambda candidate=candidate: candidate not in cluster.alive, wait_ms)  # type: ignore[misc]
+            await cluster.wait_for(lambda candidate=candidate: candidate not in cluster.alive, steps.wait_ms)  # type: ignore[misc]
         with hosts.changing() as changed:
             if changed.ids.get(host) != mapped:
                 continue
@@ -71,7 +65,7 @@ async def resolve(
             chosen = decide(explicit, stored, mapped, registered, _spare(cluster), steps)
             if isinstance(chosen, Generate):
                 taken = {*changed.ids.values(), *cluster.image.brokers, *cluster.used_ids}
-                broker_id, source = generate_id(taken, reserved_max, cluster.controllers), Source.GENERATED
+                broker_id, source = generate_id(taken, steps.reserved_max, cluster.controllers), Source.GENERATED
             else:
                 broker_id, source = chosen.broker_id, chosen.source
             changed.set(host, broker_id)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mockraft.brokers.ids.identity import BROKER_ID_MAX, IdentityError, checked_host
-from mockraft.kafka_api.private_files import read_file, replace_file
+from mockraft.files.private_files import read_file, replace_file
 
 HOSTS_FILE = "hosts.json"
 LOCK_FILE = "hosts.json.lock"

@@ -15,6 +15,8 @@ from typing import NamedTuple
 BROKER_ID_MAX = 2**31 - 1
 RESERVED_ID_MAX = 1000
 """Ids up to this one are assigned by people: Kafka's `reserved.broker.max.id`, from when it generated ids."""
+WAIT_MS = 12_000
+"""Maximum time for which an id may look alive after its broker died: Kafka's broker.session.timeout.ms is 9 s."""
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
@@ -53,12 +55,14 @@ class Steps(NamedTuple):
     """The optional steps of the text. By default a person decides whenever the host has no id.
 
     `reuse_missing` is b.1, take the one id that is missing. `stop_at_missing` is b.2, no new id while ids are missing.
-    `generate` is b.3, draw a new id.
+    `generate` is b.3, draw a new id, above `reserved_max`. `wait_ms` is for an id whose broker may just have died.
     """
 
     reuse_missing: bool = False
     stop_at_missing: bool = True
     generate: bool = False
+    reserved_max: int = RESERVED_ID_MAX
+    wait_ms: int = WAIT_MS
 
 
 class Try(NamedTuple):

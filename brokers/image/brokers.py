@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from mockraft.kafka_api.directory_ids import LOST, MIGRATING, UNASSIGNED
+from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 
 if TYPE_CHECKING:
     from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mockraft.kafka_api.directory_ids import MIGRATING
+from mockraft.wire.directory_ids import MIGRATING
 
 if TYPE_CHECKING:
     from mockraft.wire.records.partition_change_record import PartitionChangeRecord

@@ -19,7 +19,6 @@ from mockraft.brokers.apis.api import (
     RequestContext,
     parked,
 )
-from mockraft.brokers.apis.registry import APIS
 from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.connections import PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
@@ -83,7 +82,7 @@ class Clients(Listener[AnyApi, RequestContext]):
 
     def __init__(self, broker: BrokerView, limits: Limits, wake: Callable[[], None]) -> None:
         journal = Journal(0, 0, node_id=broker.config.broker_id)
-        super().__init__(Parts("", APIS, limits, journal, Logins(limits)))
+        super().__init__(Parts("", broker.apis, limits, journal, Logins(limits)))
         self.closings: list[str] = []
         self._broker = broker
         self._wake = wake

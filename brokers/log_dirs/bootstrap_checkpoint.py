@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mockraft.kafka_api.private_files import read_file
+from mockraft.files.private_files import read_file
 from mockraft.releases import METADATA_VERSION
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError

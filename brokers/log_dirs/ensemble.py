@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from mockraft.brokers.log_dirs import bootstrap_checkpoint
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
-from mockraft.kafka_api.directory_ids import is_reserved
-from mockraft.kafka_api.private_files import read_file, replace_file
+from mockraft.files.private_files import read_file, replace_file
 from mockraft.wire import uuids
+from mockraft.wire.directory_ids import is_reserved
 
 METADATA_PARTITION_DIR = "__cluster_metadata-0"
 META_BYTES_MAX = 65_536

@@ -22,9 +22,10 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_topic_id,
 )
 from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
+from mockraft.brokers.log_dirs.log_config import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.log_loading import HeldLog, load_dir
-from mockraft.brokers.log_dirs.replica_log import DEFAULT_CONFIG, LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, uuids
 
 _LOGGER = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, LENGTH_COUNTED_FROM, BatchHeader
 
 if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.replica_log import LogConfig
+    from mockraft.brokers.log_dirs.log_config import LogConfig
 
 _FRAME = struct.Struct(">8xi4xb")  # length and magic
 _LENGTH_MIN = 14

@@ -10,13 +10,13 @@ import contextlib
 import errno
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import check_offsets, read_headers, stamp
 from mockraft.brokers.log_dirs.errors import LogClosedError, LogError
 from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
+from mockraft.brokers.log_dirs.log_config import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.segment_files import SegmentFiles
@@ -26,23 +26,6 @@ from mockraft.wire.record_batch import BatchHeader
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
-    """The topic configs that a log uses, with Kafka's defaults, except that retention is off, as with cleanup.policy
-    compact, until it is configured.
-    """
-
-    segment_bytes: int = 1 << 30
-    max_message_bytes: int = 1_048_588
-    is_log_append_time: bool = False
-    timestamp_before_max_ms: int = (1 << 63) - 1
-    timestamp_after_max_ms: int = 3_600_000
-    retention_bytes: int = -1
-    retention_ms: int = -1
-
-
-DEFAULT_CONFIG = LogConfig()
 ROLLED_BYTES = 1 << 20
 """A segment of this size is rolled when the log's start is raised into it; that keeps logs of coordinators short."""
 

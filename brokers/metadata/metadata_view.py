@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
 from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
 from mockraft.brokers.metadata.transactions import Transactions
-from mockraft.kafka_api.directory_ids import MIGRATING
 from mockraft.releases import METADATA_VERSION, Behaviour, present
+from mockraft.wire.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:

@@ -99,14 +99,13 @@ class Observer:
         view: View,
         listener_name: str = "CONTROLLER",
         decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode,
-        image: ClusterImage | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.view = view
         self.listener_name = listener_name
-        self.image = image
+        self.image: ClusterImage | None = None
         self._decode = decode
         self.epoch = 0
         self.leader: Leader | None = None

@@ -19,7 +19,7 @@ from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.metadata.observer import Endpoint, Observer
 from mockraft.brokers.metadata.replication import Replication, decoder
 from mockraft.brokers.metadata.shared_view import RegistrationChanged, SharedView
-from mockraft.brokers.partitions.dormant import Neighbours
+from mockraft.brokers.partitions.replicas import Neighbours
 
 NOBODY = -1
 """The replica id of a reader that is no replica (Kafka's LeaderState ignores its fetches)."""
@@ -51,8 +51,8 @@ class SharedReplication:
             self.view,
             config.controller_listener_name,
             decoder(config),
-            self.image,
         )
+        self.observer.image = self.image
         self.fault: Exception | None = None
         self.kernel = Kernel(self._failed)
         self.replication = Replication(self.kernel, config, self.observer, self._advanced, "fleet")

@@ -12,13 +12,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.effects import Link, Versions
 from mockraft.brokers.kernel import Kernel, R
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.partitions.hosted import HostedPartition, whole_batches
+from mockraft.brokers.partitions.settings import ReplicaSettings
 from mockraft.wire import error_codes
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -31,7 +32,6 @@ from mockraft.wire.messages.list_offsets_request import (
 from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from mockraft.brokers.partitions.replicas import Replicas
     from mockraft.wire.message import RequestMessage
 
 EARLIEST_LOCAL = -4
@@ -59,13 +59,33 @@ class _Fetched(NamedTuple):
     data: PartitionData
 
 
+class FetchHost(Protocol):
+    """The broker whose followers fetch: `Replicas`."""
+
+    broker_id: int
+    is_stuck: bool
+    settings: ReplicaSettings
+
+    def broker_epoch(self) -> int:
+        """Return the epoch of its last registration."""
+
+    def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
+        """Return another broker's endpoint."""
+
+    def fetch_version(self) -> int:
+        """Return the version of Fetch to use."""
+
+    def hosted(self, key: ReplicaKey) -> HostedPartition | None:
+        """Return a replica; None when there is none here."""
+
+
 class LeaderFetcher:
     """Fetches from one leader until no partition is left; `over` is called then. `fetches` counts responses.
 
     One request is in flight. `note` is the reason why the last attempt failed, empty when it did not.
     """
 
-    def __init__(self, kernel: Kernel, host: Replicas, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
+    def __init__(self, kernel: Kernel, host: FetchHost, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
         self.leader_id = leader_id
         self.fetches = 0
         self.note = ""

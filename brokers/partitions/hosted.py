@@ -6,7 +6,7 @@ Methods return at once; callers wait for what takes time (a slow disk, other bro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import read_header, read_headers
@@ -60,13 +60,33 @@ class Read(NamedTuple):
     aborted: Sequence[Ended] = ()
 
 
+class PartitionHost(NamedTuple):
+    """Functions of the broker that hosts a replica.
+
+    `find_log` returns its log, None while its directory is offline; never keep the log. `propose` is called with each
+    ISR change that is to be sent, `changed` with each change that a parked request may wait for.
+    """
+
+    find_log: Callable[[ReplicaKey], ReplicaLog | None]
+    propose: Callable[[HostedPartition, IsrChange], None]
+    changed: Callable[[], None]
+
+
+class ReadBy(NamedTuple):
+    """The rules of a reader: a follower, or a client that needs the leader or not."""
+
+    only_leader: bool = True
+    read_committed: bool = False
+    follower: FollowerFetch | None = None
+
+
+CLIENT: Final = ReadBy()
+
+
 class HostedPartition:
     """One replica. `settings` are the topic's current ones.
 
-    `find_log` returns its log, None while its directory is offline; never keep the log.
-
-    `propose` is called with each ISR change that is to be sent, `changed` with each change that a parked request may
-    wait for; `changes` counts the latter.
+    `changes` counts the changes that a parked request may wait for.
     """
 
     def __init__(
@@ -75,18 +95,14 @@ class HostedPartition:
         topic: str,
         state: Partition,
         settings: Callable[[], TopicSettings],
-        find_log: Callable[[ReplicaKey], ReplicaLog | None],
-        propose: Callable[[HostedPartition, IsrChange], None],
-        changed: Callable[[], None],
+        host: PartitionHost,
     ) -> None:
         self.key = key
         self.topic = topic
         self.state = state
         self.changes = 0
         self._settings = settings
-        self._find_log = find_log
-        self._propose = propose
-        self._changed = changed
+        self._find_log, self._propose, self._changed = host
         self._proposed: IsrChange | None = None
         self._producers: Producers | None = None
 
@@ -203,15 +219,14 @@ class HostedPartition:
         claimed_epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
         at_least_one: bool = True,
-        only_leader: bool = True,
-        follower: FollowerFetch | None = None,
-        read_committed: bool = False,
+        by: ReadBy = CLIENT,
     ) -> Read:
         """Return whole batches from `offset` on: all for a follower, replicated ones for others. Raises LogError.
 
         With `read_committed` those below the last stable offset, and the aborted transactions among them.
         """
         log, state = self.log, self.state
+        only_leader, read_committed, follower = by
         self.check_epoch(claimed_epoch, only_leader=only_leader or follower is not None)
         if follower is not None:
             self._refuse(state.check_follower(follower.replica_id, claimed_epoch, follower.broker_epoch))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mockraft.cli.admin.remote import Remote, RemoteCommands, known, table
+from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import Milliseconds, Option
-from mockraft.kafka_api.private_files import write_private
 
 STATE = """A running controller as a whole. Without a command: how it stands.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mockraft.cli.admin.remote import Remote, RemoteCommands, known, table
 from mockraft.cli.traffic.record import MatchOptions
+from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import Option
-from mockraft.kafka_api.private_files import write_private
 from mockraft.wire.names import camel
 
 if TYPE_CHECKING:

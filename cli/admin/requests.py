@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, given, table
 from mockraft.cli.exit_codes import ExitCode
+from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import Milliseconds, Option, OptionError, argument, option
-from mockraft.kafka_api.private_files import write_private
 from mockraft.wire import api_keys
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.

@@ -99,7 +99,7 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
 async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: random.Random) -> BrokerConfig:
     """Return the broker's config; the cluster id comes from a controller where no option has it."""
     from mockraft.brokers.config import draw_config
-    from mockraft.brokers.config_on_disk import draw_config_on_disk
+    from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
     from mockraft.brokers.fleet import fetch_cluster_id
 
     bootstrap, cluster_id = options.addresses, options.cluster_id
@@ -108,7 +108,14 @@ async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: ra
     if not options.log_dir:
         assert cluster_id is not None
         return draw_config(options.broker_id, cluster_id, bootstrap, rng, **fields)
-    return draw_config_on_disk(options.broker_id, cluster_id, bootstrap, rng, **fields)
+    return draw_config_on_disk(
+        options.broker_id,
+        cluster_id,
+        bootstrap,
+        rng,
+        LogDirPaths(options.log_dir, options.metadata_log_dir, options.format_missing),
+        **fields,
+    )
 
 
 async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:

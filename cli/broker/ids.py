@@ -94,7 +94,9 @@ def resolve_command(options: ResolveOptions) -> None:
     name = socket.gethostname() if options.host is None else options.host
     found_dirs = _log_dirs(options.log_dir or [])
     stored = next((each.meta.node_id for each in found_dirs if each.meta and each.meta.node_id is not None), None)
-    steps = Steps(options.reuse_missing, not options.despite_missing, options.generate)
+    steps = Steps(
+        options.reuse_missing, not options.despite_missing, options.generate, options.reserve, options.wait_ms
+    )
 
     async def ask(cluster: ObservedCluster) -> Resolved:
         verify(found_dirs, cluster.cluster_id, stored)
@@ -105,8 +107,6 @@ def resolve_command(options: ResolveOptions) -> None:
             explicit=options.broker_id,
             stored=stored,
             steps=steps,
-            reserved_max=options.reserve,
-            wait_ms=options.wait_ms,
         )
 
     found = _with_cluster(options, ask)

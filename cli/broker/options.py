@@ -165,13 +165,7 @@ class BrokerOptions(RunOptions):
             **fields_of(self.settings or ()),
             **proposed(proposals.profile or ()),
         }
-        if self.log_dir:
-            return found | {
-                "paths": self.log_dir,
-                "metadata_log_dir": self.metadata_log_dir,
-                "format_missing": self.format_missing,
-            }
-        if self.metadata_log_dir or self.format_missing:
+        if not self.log_dir and (self.metadata_log_dir or self.format_missing):
             raise OptionError("which directories? name them with --log-dir", "--log-dir")
         return found
 

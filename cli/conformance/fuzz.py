@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import OptionError, option, required
-from mockraft.kafka_api.private_files import write_private
 
 if TYPE_CHECKING:
     from mockraft.conformance.fuzz.steps import FuzzStep

@@ -83,8 +83,8 @@ async def _run(options: Options, rng: random.Random) -> int:
         fleet = await start_brokers(
             [address],
             cluster_id,
-            options.brokers,
-            log_dirs_per_broker=options.log_dirs,
+            dict.fromkeys(range(1, options.brokers + 1)),
+            log_dirs=options.log_dirs,
             rng=rng,
             client_port=0,
         )
@@ -99,9 +99,9 @@ async def _run(options: Options, rng: random.Random) -> int:
 
 async def _start_controller(options: Options, rng: random.Random) -> RunningController:
     """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
-    from mockraft.kafka_api.directory_ids import draw_cluster_id
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController
+    from mockraft.wire.directory_ids import draw_cluster_id
 
     config = ControllerConfig(
         host=options.host,

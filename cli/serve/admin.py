@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
-from mockraft.kafka_api.extras import install_hint
 from mockraft.kafka_api.options import OptionError, blaming
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     if not port.isdecimal() or int(port) > 65_535:
         raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise MissingPackageError(f"--admin-port needs two more packages: {install_hint('admin')}")
+        raise MissingPackageError("--admin-port needs two more packages: pip install 'mockraft[admin]'")
     from mockraft.server.admin.settings import AdminSettings
 
     token_file = options["admin_token_file"]

@@ -26,13 +26,13 @@ from mockraft.cli.serve import admin, quorum, release, security
 from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
 from mockraft.cli.serve.options import HEADINGS, OPTIONS, MissingPackageError, misspelled_variables
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
-from mockraft.kafka_api.directory_ids import draw_cluster_id
 from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.kafka_api.options import OptionError, blaming
 from mockraft.server.config import OPTIONS as OF_THE_CONTROLLER
 from mockraft.server.config import ControllerConfig
 from mockraft.server.security_options import uses_tls
 from mockraft.testing.proposals import overlay_of, proposals_of
+from mockraft.wire.directory_ids import draw_cluster_id
 
 ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
 

@@ -150,14 +150,14 @@ async def _start_brokers(
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
     messages = next(iter(nodes.values())).node.messages
     security = config.own_client_security
-    count, port = options["brokers"], options["brokers_port"]
+    racks, port = dict.fromkeys(range(1, options["brokers"] + 1)), options["brokers_port"]
     try:
         if "registered_brokers" in options:
             fleet = options["registered_brokers"](config.cluster_id, tuple(addresses), rng)
             await fleet.start()
         else:
             fleet = await start_brokers(
-                addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
+                addresses, config.cluster_id, racks, rng=rng, client_port=port, security=security, messages=messages
             )
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))

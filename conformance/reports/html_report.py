@@ -9,9 +9,7 @@ from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_tex
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
-from mockraft.kafka_api.extras import install_hint
-from mockraft.kafka_api.pages import render_page
-from mockraft.kafka_api.private_files import write_private
+from mockraft.files.private_files import write_private
 
 _KNOWN = "known"
 _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}
@@ -24,10 +22,13 @@ class NoTemplatesError(RuntimeError):
 def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     """Write the report; with `against`, next to the other run's outcomes. Raises NoTemplatesError without Jinja2."""
     try:
-        page = render_page("mockraft.conformance.reports", "report.html.j2", _content(found, against))
+        from jinja2 import Environment, PackageLoader
     except ModuleNotFoundError:
-        raise NoTemplatesError(f"the HTML report needs Jinja2: {install_hint('conformance')}") from None
-    write_private(path, page)
+        raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
+    loader = PackageLoader("mockraft.conformance", "reports")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.get_template("report.html.j2").render(_content(found, against))
+    write_private(path, page.encode())
 
 
 def _content(found: Run, against: Run | None) -> dict[str, object]:

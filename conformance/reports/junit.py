@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
-from mockraft.kafka_api.pages import xml_text
-from mockraft.kafka_api.private_files import write_private
+from mockraft.files.private_files import write_private
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(found: Run, path: Path) -> None:
@@ -41,8 +43,13 @@ def _add_case(suite: ET.Element, verdict: Verdict) -> None:
     classname = f"conformance.{verdict.area.replace(' ', '_')}"
     case = ET.SubElement(suite, "testcase", name=verdict.name, classname=classname, time=f"{verdict.seconds:.3f}")
     if _is_failure(verdict):
-        failure = ET.SubElement(case, "failure", message=xml_text(verdict.reason))
-        failure.text = xml_text("\n".join(lines(verdict)))
+        failure = ET.SubElement(case, "failure", message=_xml_text(verdict.reason))
+        failure.text = _xml_text("\n".join(lines(verdict)))
     elif verdict.outcome is not Outcome.PASSED:
         known = f"known difference {verdict.known_difference}: " if verdict.known_difference else ""
-        ET.SubElement(case, "skipped", message=xml_text(known + verdict.reason))
+        ET.SubElement(case, "skipped", message=_xml_text(known + verdict.reason))
+
+
+def _xml_text(text: str) -> str:
+    """Return a text with U+FFFD in place of each character that XML cannot express."""
+    return _NO_XML.sub("\ufffd", text)

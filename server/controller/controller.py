@@ -6,7 +6,6 @@ import logging
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.releases import METADATA_VERSION, Behaviour, release
 from mockraft.server.config import ControllerConfig
@@ -31,6 +30,7 @@ from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.racks import UsableRacks
 from mockraft.wire import error_codes
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mockraft.kafka_api.extras import install_hint
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub import Stub
@@ -126,7 +125,7 @@ def _yaml(path: Path, text: str) -> tuple[Json, Node | None]:
     try:
         import yaml
     except ImportError:
-        about = f"YAML needs PyYAML: {install_hint('admin')}, or write the file as JSON"
+        about = "YAML needs PyYAML: pip install 'mockraft[admin]', or write the file as JSON"
         raise NoYamlError(f"{path}: {about}") from None
     try:
         loader = yaml.SafeLoader(text)

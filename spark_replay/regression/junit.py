@@ -7,8 +7,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mockraft.kafka_api.pages import xml_text
-
 
 def as_junit(found: Mapping[str, Any]) -> bytes:
     """Return the XML of the JSON report of `mockraft spark replay`. An API fails by its differences that count,
@@ -41,4 +39,4 @@ def _lines(differences: Sequence[Mapping[str, Any]]) -> str:
         lines.append(
             f"{each['path']} {each['kind']} {each['count']}x: captured {captured}, live {live} (first {first})"
         )
-    return xml_text("\n".join(lines))
+    return "\n".join(lines)

@@ -11,7 +11,6 @@ from importlib import metadata, resources
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.extras import install_hint
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
@@ -213,7 +212,7 @@ def _text(folder: Traversable, name: str) -> str:
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 
-_MISSING = f"the report needs Jinja2 and matplotlib: {install_hint('report')}"
+_MISSING = "the report needs Jinja2 and matplotlib: pip install 'mockraft[report]'"
 
 
 def _share(part: int, whole: int) -> str:

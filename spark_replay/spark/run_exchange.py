@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.kafka_api.private_files import opener
+from mockraft.files.private_files import opener
 from mockraft.spark_replay.arrow_columns import Array, as_arrow, as_numpy, take
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from mockraft.kafka_api.private_files import DIRECTORY_MODE, opener, write_private
+from mockraft.files.private_files import DIRECTORY_MODE, opener, write_private
 from mockraft.spark_replay.storage.listing import exists
 from mockraft.spark_replay.storage.locations import Location
 

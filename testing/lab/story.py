@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.pages import render_page
-from mockraft.kafka_api.private_files import write_private
+from mockraft.testing import pages
 from mockraft.testing.lab.schedule import Schedule
 from mockraft.testing.lab.search import FailingSchedule
 
@@ -44,7 +43,7 @@ def write_page(found: FailingSchedule, command: str, repeat: str, path: Path) ->
         "length_s": length_ms / 1_000,
         "output": "\n".join(found.outcome.output.splitlines()[-200:]),
     }
-    write_private(path, render_page("mockraft.testing.lab", "story.html.j2", content))
+    pages.write_page(path, "lab", "story.html.j2", content)
 
 
 def _rows(shown: Sequence[Tree], length_ms: int, schedule: Schedule) -> dict[str, list[Tree]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mockraft.kafka_api.pages import render_page
-from mockraft.kafka_api.private_files import write_private
+from mockraft.testing import pages
 from mockraft.testing.plan.availability import Availability
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def write_page(outcome: PlanOutcome, source: str, path: Path) -> None:
         "measures": _measures(outcome, length),
         "ticks": [_time(length * number / _TICKS) for number in range(_TICKS + 1)],
     }
-    write_private(path, render_page("mockraft.testing.plan", "picture.html.j2", content))
+    pages.write_page(path, "plan", "picture.html.j2", content)
 
 
 def _measures(outcome: PlanOutcome, length: float) -> list[Tree]:

@@ -14,9 +14,9 @@ from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import Observer
-from mockraft.kafka_api.directory_ids import UNASSIGNED
 from mockraft.releases import DEFAULT
 from mockraft.wire import api_keys, error_codes, metadata_log_frame, record_batch
+from mockraft.wire.directory_ids import UNASSIGNED
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.fetch_response import (
     FetchableTopicResponse,

@@ -14,8 +14,9 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.effects import Answered, Connect, Failed, Opened, SendRequest
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.kernel import Kernel
-from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
-from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition
+from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
@@ -70,9 +71,7 @@ class Hosts:
             name,
             Partition(1, lambda broker_id: Registered(10 + broker_id)),
             lambda: TopicSettings(1, LogConfig()),
-            lambda _key: log,
-            lambda _hosted, _change: None,
-            lambda: self.changed(),
+            PartitionHost(lambda _key: log, lambda _hosted, _change: None, lambda: self.changed()),
         )
         return self.partitions[key]
 

@@ -95,7 +95,9 @@ async def test_starts_on_the_wire_with_the_heartbeats_of_a_real_broker() -> None
 
 async def test_three_brokers_reach_running_and_leave_by_controlled_shutdown() -> None:
     async with Controller() as controller:
-        fleet = await start_brokers([(controller.host, controller.port)], controller.cluster_id, 3, racks=("a", "b"))
+        fleet = await start_brokers(
+            [(controller.host, controller.port)], controller.cluster_id, {1: "a", 2: "b", 3: "a"}
+        )
         await fleet.wait_until(BrokerState.RUNNING)
         brokers = controller.running.controller.image.cluster.brokers
         assert [(b.broker_id, b.rack, b.fenced) for b in brokers.values()] == [

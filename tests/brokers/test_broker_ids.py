@@ -66,7 +66,8 @@ async def place(controller: Controller, *broker_ids: int) -> None:
 
 async def resolved(controller: Controller, folder: Path, host: str, **options: Any) -> Resolved:
     async with observed(controller) as cluster:
-        return await resolve(HostFile(folder), host, cluster, **{"wait_ms": 10_000, **options})
+        steps = options.pop("steps", Steps())._replace(wait_ms=options.pop("wait_ms", 10_000))
+        return await resolve(HostFile(folder), host, cluster, steps=steps, **options)
 
 
 async def refusal(controller: Controller, folder: Path, host: str, **options: Any) -> Refusal:

@@ -9,9 +9,9 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.cordoning import CordoningError
 from mockraft.brokers.log_dirs.placement import DirectoryAt
-from mockraft.kafka_api.directory_ids import LOST, UNASSIGNED
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import api_keys
+from mockraft.wire.directory_ids import LOST, UNASSIGNED
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
     DirectoryData,

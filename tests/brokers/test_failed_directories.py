@@ -21,8 +21,8 @@ from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
-from mockraft.kafka_api.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys
+from mockraft.wire.directory_ids import UNASSIGNED
 
 from ..waiting import until
 from .conftest import PATHS, Cluster, ids

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller
-from mockraft.brokers import time_slice
+from mockraft.brokers import directories
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.shell.outage import Outage
 from mockraft.wire import api_keys
@@ -144,7 +144,7 @@ async def test_slow_or_faulty_controller_is_no_outage(error: Exception) -> None:
 
 
 def test_places_all_replicas_with_one_per_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slice, "REPLICAS_AT_ONCE", 1)
+    monkeypatch.setattr(directories, "REPLICAS_AT_ONCE", 1)
     with Controller.sync(brokers=3) as controller:
         admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
         for _ in range(2):

@@ -6,12 +6,11 @@ ReplicationControlManager's handleDirectories… and handleAssignReplicasToDirs;
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api import directory_ids
 from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.result import ApiError
-from mockraft.wire import error_codes, uuids
+from mockraft.wire import directory_ids, error_codes, uuids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 

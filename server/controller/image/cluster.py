@@ -6,9 +6,9 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple
 
-from mockraft.kafka_api import directory_ids
 from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.server.controller.image.replay_error import ReplayError
+from mockraft.wire import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
-from mockraft.kafka_api import directory_ids
 from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.server.controller.image.replay_error import ReplayError
+from mockraft.wire import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.private_files import replace_file_in_steps
+from mockraft.files.private_files import replace_file_in_steps
 from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Release, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits, snapshot

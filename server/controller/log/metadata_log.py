@@ -10,7 +10,6 @@ import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
@@ -24,6 +23,7 @@ from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterHist
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.settings import features
 from mockraft.wire import record_batch
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.kafka_api.private_files import FILE_MODE, sync_directory
+from mockraft.files.private_files import FILE_MODE, sync_directory
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.wire import record_batch

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
-from mockraft.kafka_api.private_files import write_private
+from mockraft.files.private_files import write_private
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.log import limits, snapshot

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image.acl_index import AccessControlEntry
 from mockraft.server.controller.result import (
@@ -26,6 +25,7 @@ from mockraft.server.controller.security.acl_types import (
 )
 from mockraft.server.controller.security.host_ranges import is_range, parse_range
 from mockraft.wire import error_codes
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.releases import Behaviour
 from mockraft.server.controller.image.security import DelegationToken
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes, uuids
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 

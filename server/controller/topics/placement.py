@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api import directory_ids
 from mockraft.releases import Behaviour
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topics.racks import Rack
-from mockraft.wire import error_codes
+from mockraft.wire import directory_ids, error_codes
 
 if TYPE_CHECKING:
     from random import Random

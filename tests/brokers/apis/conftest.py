@@ -41,6 +41,7 @@ class Cluster:
         self.meanwhile: Callable[[], object] = lambda: None
         self.image = ClusterImage()
         self.broker = SimpleNamespace(
+            apis=APIS,
             config=draw_config(1, "a-cluster", (("127.0.0.1", 9),), random.Random(1)),
             image=self.image,
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),

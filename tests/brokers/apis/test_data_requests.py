@@ -11,9 +11,10 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.log_dirs.transaction_markers import Marker
-from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
 from mockraft.wire import error_codes, record_batch
@@ -58,9 +59,7 @@ class Replicas:
             "orders",
             Partition(broker_id, registered),
             lambda: TopicSettings(1, LogConfig()),
-            lambda _key: self.log,
-            lambda _hosted, _change: None,
-            lambda: None,
+            PartitionHost(lambda _key: self.log, lambda _hosted, _change: None, lambda: None),
         )
 
     def hosted(self, key: ReplicaKey) -> HostedPartition | None:

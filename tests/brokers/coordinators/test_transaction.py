@@ -9,6 +9,7 @@ from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.transaction import (
     ENDED,
     EXHAUSTED_FROM,
+    EndOfTransaction,
     Producer,
     ProducerIdNeededError,
     Transaction,
@@ -139,7 +140,7 @@ CONCURRENT, INVALID, FENCED = "CONCURRENT_TRANSACTIONS", "INVALID_TXN_STATE", "P
 
 def outcome(state: Transaction, producer: Producer, version: int, *, is_commit: bool) -> str:
     try:
-        ended = transitions.end(state, producer, version, 10, is_commit=is_commit)
+        ended = transitions.end(state, EndOfTransaction(producer, version, is_commit), 10)
     except ApiError as refused:
         return error_codes.name(refused.error_code)
     return DONE if ended is state else BEGINS
@@ -191,7 +192,7 @@ def test_end_with_an_epoch_per_transaction(
 @pytest.mark.parametrize("state", STATES)
 def test_nothing_but_the_producer_is_checked_while_a_change_is_pending(state: TransactionState, version: int) -> None:
     found = {
-        code(transitions.end, known(state), Producer(7, epoch), version, 10, is_commit=True, is_pending=True)
+        code(transitions.end, known(state), EndOfTransaction(Producer(7, epoch), version, True), 10, is_pending=True)
         for epoch in (2, 3, 4)
     }
     assert found == {error_codes.CONCURRENT_TRANSACTIONS, error_codes.PRODUCER_FENCED}
@@ -202,7 +203,7 @@ def test_nothing_but_the_producer_is_checked_while_a_change_is_pending(state: Tr
 def test_ended_transaction_keeps_its_partitions_until_the_markers_are_written(
     version: int, epochs: tuple[int, int], is_commit: bool
 ) -> None:
-    ended = transitions.end(known(TransactionState.ONGOING), Producer(7, 4), version, 10, is_commit=is_commit)
+    ended = transitions.end(known(TransactionState.ONGOING), EndOfTransaction(Producer(7, 4), version, is_commit), 10)
     assert ended.state.title == ("PrepareCommit" if is_commit else "PrepareAbort")
     assert (ended.producer_epoch, ended.last_producer_epoch) == epochs
     assert (ended.partitions, ended.start_ms, ended.updated_ms) == (PARTITIONS, 500, 10)
@@ -213,15 +214,15 @@ def test_ended_transaction_keeps_its_partitions_until_the_markers_are_written(
 
 
 def test_abort_without_partitions_starts_now() -> None:
-    assert transitions.end(known(TransactionState.EMPTY), Producer(7, 4), 2, 10, is_commit=False).start_ms == 10
+    assert transitions.end(known(TransactionState.EMPTY), EndOfTransaction(Producer(7, 4), 2, False), 10).start_ms == 10
 
 
 def test_last_epoch_of_a_transaction_is_followed_by_a_new_id_once_the_markers_are_written() -> None:
     last = known(TransactionState.ONGOING, producer_epoch=EXHAUSTED_FROM)
     producer = Producer(7, EXHAUSTED_FROM)
     with pytest.raises(ProducerIdNeededError):
-        transitions.end(last, producer, 2, 10, is_commit=True)
-    ended = transitions.end(last, producer, 2, 10, is_commit=True, new_producer_id=8)
+        transitions.end(last, EndOfTransaction(producer, 2, True), 10)
+    ended = transitions.end(last, EndOfTransaction(producer, 2, True), 10, new_producer_id=8)
     assert (ended.producer_id, ended.producer_epoch, ended.next_producer_id) == (7, EPOCH_MAX, 8)
     completed = transitions.complete(ended, 20)
     assert (completed.producer_id, completed.producer_epoch, completed.next_producer_id) == (8, 0, -1)

@@ -32,7 +32,7 @@ async def sharing(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> As
     """Brokers that share, as more than a hundred do."""
     monkeypatch.setattr(shared_log, "OWN_REPLICATION_BROKERS_MAX", BROKERS - 1)
     address = controller.host, controller.port
-    started = await start_brokers([address], controller.cluster_id, BROKERS, client_port=0)
+    started = await start_brokers([address], controller.cluster_id, dict.fromkeys(range(1, BROKERS + 1)), client_port=0)
     await started.wait_until(BrokerState.RUNNING)
     yield started
     await started.shut_down()

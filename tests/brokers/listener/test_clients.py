@@ -35,6 +35,7 @@ class Bench:
         self.delay_ms = 0
         self.groups = Groups({})
         broker = SimpleNamespace(
+            apis=APIS,
             config=draw_config(1, "a-cluster", (("127.0.0.1", 9),), random.Random(1)),
             image=ClusterImage(),
             observer=SimpleNamespace(applied_offset=41, voters={}),

@@ -72,14 +72,12 @@ def error(number: int, name: str = SEGMENT) -> OSError:
     return OSError(number, os.strerror(number), name)
 
 
-@pytest.mark.parametrize(
-    ("number", "name", "well"), list(itertools.product(ERRNOS, REPLICAS_FILES + EVERYBODYS_FILES, (True, False)))
-)
-def test_only_a_replicas_own_file_on_a_disk_that_is_well_costs_one_replica(number: int, name: str, well: bool) -> None:
-    scope, why = classify(error(number, name), name, disk(None if well else "sync"))
-    one_replica = name in REPLICAS_FILES and number not in EVERYBODYS and well
-    assert scope is (Scope.PARTITION if one_replica else Scope.DISK)
-    assert os.strerror(number) in why
+def test_only_a_replicas_own_file_on_a_disk_that_is_well_costs_one_replica() -> None:
+    for number, name, well in itertools.product(ERRNOS, REPLICAS_FILES + EVERYBODYS_FILES, (True, False)):
+        scope, why = classify(error(number, name), name, disk(None if well else "sync"))
+        one_replica = name in REPLICAS_FILES and number not in EVERYBODYS and well
+        assert scope is (Scope.PARTITION if one_replica else Scope.DISK), (number, name, well)
+        assert os.strerror(number) in why
 
 
 def test_disk_is_not_probed_when_the_error_is_conclusive() -> None:

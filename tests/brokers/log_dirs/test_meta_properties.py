@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 
 import pytest
@@ -83,14 +84,13 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert version in (0, 1)
 
 
-@pytest.mark.parametrize("length", range(len(KAFKAS)))
-def test_a_truncated_file_is_never_mistaken_for_another_node(length: int) -> None:
-    try:
-        meta = MetaProperties.read(KAFKAS[:length])
-    except MetaPropertiesError:
-        return
-    assert meta.node_id in (None, 8)
-    assert meta.cluster_id is None or (META.cluster_id is not None and META.cluster_id.startswith(meta.cluster_id))
+def test_a_truncated_file_is_never_mistaken_for_another_node() -> None:
+    assert META.cluster_id is not None
+    for length in range(len(KAFKAS)):
+        with contextlib.suppress(MetaPropertiesError):
+            meta = MetaProperties.read(KAFKAS[:length])
+            assert meta.node_id in (None, 8)
+            assert meta.cluster_id is None or META.cluster_id.startswith(meta.cluster_id)
 
 
 TOPIC = bytes(range(16))

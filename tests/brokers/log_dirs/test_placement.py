@@ -8,7 +8,7 @@ import pytest
 from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
-from mockraft.kafka_api.directory_ids import draw_uuid, in_java_order
+from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.uuids import text_of
 
 DIRS = {name: DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc"}

@@ -9,8 +9,8 @@ from struct import pack_into
 import pytest
 from crc32c import crc32c
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.log_config import LogConfig
 from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
-from mockraft.brokers.log_dirs.replica_log import LogConfig
 from mockraft.wire import error_codes, record_batch
 
 NOW_MS = 1_000_000
@@ -40,9 +40,9 @@ def changed(records: bytes, form: str, at: int, value: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("size", [*range(50, 62), *range(118, 126)])
-def test_records_of_every_length_around_a_longer_varint_are_counted(size: int) -> None:
-    check(batch(bytes(size), b"x", bytes(size)))
+def test_records_of_every_length_around_a_longer_varint_are_counted() -> None:
+    for size in (*range(50, 62), *range(118, 126)):
+        check(batch(bytes(size), b"x", bytes(size)))
 
 
 @pytest.mark.parametrize("ahead_ms", [-500, 0, 300])

@@ -12,8 +12,8 @@ from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.movers import Move
 from mockraft.brokers.moves.requests import start_move
-from mockraft.kafka_api.directory_ids import LOST
 from mockraft.wire import error_codes, record_batch
+from mockraft.wire.directory_ids import LOST
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 

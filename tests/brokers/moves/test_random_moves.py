@@ -13,8 +13,8 @@ from mockraft.brokers.moves.recovery import Recovered, Recovery, ReplicaLogs, re
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
 from mockraft.brokers.moves.starting import settle
-from mockraft.kafka_api.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire import record_batch
+from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
 from ...budgets import sample

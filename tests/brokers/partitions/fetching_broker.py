@@ -7,9 +7,10 @@ from typing import Any
 
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.effects import Link
-from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.fetcher import LeaderFetcher
-from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
 from mockraft.wire import record_batch
@@ -95,9 +96,7 @@ class Cluster:
             "orders",
             Partition(1, lambda broker_id: Registered(10 * broker_id)),
             lambda: TopicSettings(1, LogConfig()),
-            self.logs.get,
-            lambda _hosted, _change: None,
-            lambda: None,
+            PartitionHost(self.logs.get, lambda _hosted, _change: None, lambda: None),
         )
         assignment = Assignment(leader=leader, leader_epoch=4, isr=(1, 2), replicas=(1, 2), partition_epoch=1)
         if leader == 1:

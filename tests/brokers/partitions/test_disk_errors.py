@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller
 from mockraft.brokers.lifecycle import End
-from mockraft.kafka_api.directory_ids import LOST
+from mockraft.wire.directory_ids import LOST
 
 from ...waiting import until
 from .conftest import consume, produce

@@ -9,9 +9,10 @@ from crc32c import crc32c
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.fetcher import _truncate as truncate
-from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, PartitionHost, ReadBy
 from mockraft.brokers.partitions.partition import Assignment, CommittedIsr, IsrChange, Partition, Registered
 from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes, record_batch
@@ -38,9 +39,7 @@ def hosted_over(
         "orders",
         Partition(1, lambda broker_id: Registered(10 * broker_id)),
         lambda: TopicSettings(1, config or LogConfig()),
-        lambda _key: log,
-        lambda _hosted, change: changes.append(change),
-        lambda: None,
+        PartitionHost(lambda _key: log, lambda _hosted, change: changes.append(change), lambda: None),
     )
     assignment = Assignment(leader=1, leader_epoch=1, isr=isr, replicas=(1, 2, 3), partition_epoch=1)
     hosted.lead(assignment, 0)
@@ -84,7 +83,7 @@ def test_a_follower_reads_everything_and_a_consumer_up_to_the_high_watermark(log
     consumer = hosted.read(0, 1 << 20)
     assert (consumer.records, consumer.high_watermark) == (b"", 0)
     follower = FollowerFetch(2, 20, 0)
-    assert len(read_headers(hosted.read(0, 1 << 20, follower=follower).records)) == 3
+    assert len(read_headers(hosted.read(0, 1 << 20, by=ReadBy(follower=follower)).records)) == 3
     hosted.fetched(2, follower, 0)
     consumer = hosted.read(0, 1 << 20)
     assert [header.base_offset for header in read_headers(consumer.records)] == [0, 1]
@@ -113,9 +112,7 @@ def test_the_epoch_of_an_offset_is_that_of_the_leader_that_wrote_it(log: Replica
         "orders",
         Partition(1, lambda _: None),
         lambda: TopicSettings(1, LogConfig()),
-        lambda _: log,
-        lambda *_: None,
-        lambda: None,
+        PartitionHost(lambda _: log, lambda *_: None, lambda: None),
     )
     assert [hosted.epoch_at(offset) for offset in (-1, 0, 1, 5)] == [-1, 4, 6, 6]
 

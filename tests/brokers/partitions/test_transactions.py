@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.log_dirs.transaction_markers import Marker, encode
 from mockraft.brokers.partitions import hosted as hosted_module
-from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, PartitionHost, Read, ReadBy
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.producers import Ended
 from mockraft.brokers.partitions.settings import TopicSettings
@@ -29,9 +30,7 @@ def replica(log: ReplicaLog, *, leader: int = 1, isr: tuple[int, ...] = (1,)) ->
         "orders",
         Partition(1, lambda broker_id: Registered(10 * broker_id)),
         lambda: TopicSettings(1, LogConfig()),
-        lambda _key: log,
-        lambda _hosted, _change: None,
-        lambda: None,
+        PartitionHost(lambda _key: log, lambda _hosted, _change: None, lambda: None),
     )
     assignment = Assignment(leader=leader, leader_epoch=1, isr=isr, replicas=(1, 2), partition_epoch=1)
     if leader == 1:
@@ -51,7 +50,7 @@ def end(leader: HostedPartition, producer_id: int = 7, *, is_commit: bool) -> in
 
 
 def committed(hosted: HostedPartition, offset: int = 0) -> Read:
-    return hosted.read(offset, 1 << 20, only_leader=False, read_committed=True)
+    return hosted.read(offset, 1 << 20, by=ReadBy(only_leader=False, read_committed=True))
 
 
 def test_first_batch_of_a_transaction_must_be_verified(log: ReplicaLog) -> None:

@@ -15,9 +15,9 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.kafka.processes import KafkaBroker
-from mockraft.kafka_api.directory_ids import draw_uuid
 from mockraft.wire import error_codes
 from mockraft.wire.connection import endpoint_of
+from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.uuids import text_of
 
 from ...budgets import soak

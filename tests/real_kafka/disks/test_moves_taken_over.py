@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
-from mockraft.kafka_api.directory_ids import LOST
 from mockraft.wire import record_batch
+from mockraft.wire.directory_ids import LOST
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,

@@ -71,7 +71,8 @@ async def verify_three_observers(controller: Any, first_id: int) -> None:
     """Three brokers come and go, and kafka-metadata-quorum shows them as what they are."""
     host, port = controller.bootstrap.rsplit(":", 1)
     assert await cluster_id_of(host, int(port)) == controller.cluster_id
-    fleet = await start_brokers([(host, int(port))], controller.cluster_id, 3, first_id=first_id, racks=("a", "b", "c"))
+    racks = {first_id: "a", first_id + 1: "b", first_id + 2: "c"}
+    fleet = await start_brokers([(host, int(port))], controller.cluster_id, racks)
     await fleet.wait_until(BrokerState.RUNNING)
     try:
         rows = await rows_of_replicas(controller.bootstrap)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_api import directory_ids
-from mockraft.wire import error_codes
+from mockraft.wire import directory_ids, error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.overlay import Overlay

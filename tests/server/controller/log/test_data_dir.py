@@ -7,11 +7,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_api import directory_ids
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError
 from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
-from mockraft.wire import uuids
+from mockraft.wire import directory_ids, uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
 ID = "5FA_GCXWTNqrLrpox6MRbQ"

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from mockraft.kafka_api import directory_ids
 from mockraft.kafka_api.parked import Parked
+from mockraft.wire import directory_ids
 from mockraft.wire.uuids import text_of
 
 

@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_api import private_files
-from mockraft.kafka_api.private_files import read_file, replace_file, write_private
+from mockraft.files import private_files
+from mockraft.files.private_files import read_file, replace_file, write_private
 
 
 def test_a_new_private_file_is_its_owners_alone_and_is_replaced_whole(tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""Ids of log directories: reserved ids, order and generation (Kafka's `DirectoryId` and `Uuid`, KIP-858).
-
-And generated cluster ids.
-"""
+"""Ids of log directories (Kafka's `DirectoryId`, KIP-858) and drawn uuids: reserved ids, order and generation."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import fcntl
 import os
 import struct
 
-from mockraft.kafka_api.private_files import FILE_MODE
+from mockraft.files.private_files import FILE_MODE
 
 
 def lock_directory(path: str) -> int | None:
