@@ -6,6 +6,8 @@ from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.journal import Answer, Exchange, Journal
 from mockraft.server.admin.metrics import Metrics
 from mockraft.server.admin.request_counts import BUCKETS_US, KINDS_MAX, RequestCounts
+from mockraft.server.double import Double
+from mockraft.server.stubs.script import Script
 from mockraft.wire.connection import Request, parse_request, write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -75,11 +77,8 @@ def test_two_doubles_count_for_themselves() -> None:
 
 
 def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None:
-    with Controller.sync() as controller:
-        metrics = controller.call(lambda: Metrics(controller.inside))
-        metrics.double.nodes = dict
-        left = {name.partition("{")[0] for name in controller.call(lambda: values(metrics))} - {"mockraft_codec"}
-        assert {name.partition("_")[0] for name in left} == {"process"}
+    left = {name.partition("{")[0] for name in values(Metrics(Double(dict, Script())))} - {"mockraft_codec"}
+    assert {name.partition("_")[0] for name in left} == {"process"}
 
 
 def heartbeat(error_code: int = 0, took_us: int = 0, is_answered: bool = True) -> Exchange:
