@@ -7,9 +7,9 @@ from mockraft.codegen.emit_fields import emit_fields
 from mockraft.codegen.emit_reader import ReaderEmitter
 from mockraft.codegen.emit_writer import WriterEmitter
 from mockraft.codegen.lines import Lines
-from mockraft.codegen.names import snake
 from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import MessageSpec, StructSpec
+from mockraft.wire.names import attribute
 
 
 def emit_module(spec: MessageSpec) -> str:
@@ -86,7 +86,7 @@ def _head(spec: MessageSpec, needs: Needs, more: set[str]) -> str:
         "",
     )
     if spec.response:
-        lines.add(f"    from mockraft.wire.messages.{snake(spec.response)} import {spec.response}", "")
+        lines.add(f"    from mockraft.wire.messages.{attribute(spec.response)} import {spec.response}", "")
     needs.add_constants(lines)
     lines.add("", "")
     return header(spec.source, spec.sha256) + lines.text()

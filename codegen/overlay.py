@@ -21,7 +21,6 @@ from typing import NamedTuple
 from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
 from mockraft.codegen.merge import merge
-from mockraft.codegen.names import snake
 from mockraft.codegen.parse import parse, parse_json
 from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.codegen.versions import HIGHEST
@@ -29,6 +28,7 @@ from mockraft.releases import NEWEST, release
 from mockraft.wire import schema_files
 from mockraft.wire.json_form import Json
 from mockraft.wire.message import Message, Struct, field_names
+from mockraft.wire.names import attribute
 from mockraft.wire.overlay import SHIPPED, OverlaidMessage, Overlay
 
 SOURCE_FILE = "SOURCE.toml"
@@ -154,7 +154,7 @@ def overlaid(spec: MessageSpec, tree: dict[str, Json], package: str) -> Overlaid
 
 def _compiled(spec: MessageSpec, schema: schema_files.Schema, package: str) -> type[Message]:
     """Compile the class of a spec into a module of its own, without a file."""
-    name = f"mockraft.overlays.{package}.{snake(spec.name)}"
+    name = f"mockraft.overlays.{package}.{attribute(spec.name)}"
     module = ModuleType(name)
     module.__dict__["SCHEMA"] = schema
     sys.modules[name] = module
@@ -178,10 +178,10 @@ def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, rena
     cls: type[Struct] = getattr(module, struct)
     for key, old in renamed.items():
         if key.startswith(f"{message}.{struct}."):
-            field = vars(cls).get(snake(key.rpartition(".")[2]))
-            if not isinstance(field, MemberDescriptorType) or hasattr(cls, snake(old)):
+            field = vars(cls).get(attribute(key.rpartition(".")[2]))
+            if not isinstance(field, MemberDescriptorType) or hasattr(cls, attribute(old)):
                 raise SpecError(f"{SOURCE_FILE}: renamed: {key} = {old!r}: want a field of this struct and one it lost")
-            setattr(cls, snake(old), field)
+            setattr(cls, attribute(old), field)
     if message in SHIPPED.message_names or message in SHIPPED.record_names:
         shipped = getattr(SHIPPED.module(message), struct, None)
         if shipped is not None:

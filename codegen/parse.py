@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 
-from mockraft.codegen.names import snake
 from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
 from mockraft.codegen.versions import ALL, NONE, Versions
 from mockraft.wire.json_form import Json
+from mockraft.wire.names import attribute
 
 _RANGES = {
     "int8": (-(1 << 7), 1 << 7),
@@ -113,7 +113,7 @@ class _FileParser:
             self._struct(element, tree, versions, about)
         return FieldSpec(
             name=name,
-            snake=snake(name),
+            snake=attribute(name),
             type=type_name,
             versions=versions,
             default=self._default(where, type_name, tree.get("default"), nullable),

@@ -41,13 +41,22 @@ class RecordedStubs(NamedTuple):
     left_out: Counter[tuple[str, str]]
 
 
+class MatchedFields(NamedTuple):
+    """The names of the request fields to match (default: all that are not volatile), and of those to ignore."""
+
+    only: Collection[str] = ()
+    ignored: Collection[str] = ()
+
+
+NOT_VOLATILE = MatchedFields()
+
+
 def stubs_of(
     exchanges: Iterable[Captured],
     *,
     kept: Filter | None = None,
     scopes: Collection[str] = SCOPES,
-    only_fields: Collection[str] = (),
-    ignored_fields: Collection[str] = (),
+    fields: MatchedFields = NOT_VOLATILE,
     repeats_as_scenarios: bool = True,
     show_secrets: bool = False,
 ) -> RecordedStubs:
@@ -57,8 +66,7 @@ def stubs_of(
         exchanges: in the order of sending, as `read_exchanges` returns them.
         kept: which APIs to use.
         scopes: what a stub matches besides API and body: `version`, `clientId`.
-        only_fields: names of the request fields to match, instead of all that are not volatile.
-        ignored_fields: names of further request fields to ignore.
+        fields: which request fields a stub matches.
         repeats_as_scenarios: if False, keep only the last response to the same request.
         show_secrets: if False, secrets are not matched, and are asterisks in responses.
     """
@@ -79,9 +87,8 @@ def stubs_of(
         if not show_secrets:
             body, response = masked(body), _with_asterisks(response, header.api_version)
         tree = to_json(body, header.api_version)
-        fields = dict(fields_to_match(tree, only_fields, ignored_fields))
-        if fields:
-            match["where"] = fields
+        if where := dict(fields_to_match(tree, *fields)):
+            match["where"] = where
         answer = _without_unknown_tags(to_json(response, header.api_version))
         answers.setdefault(json.dumps(match, sort_keys=True), (name, match, []))[2].append(answer)
     stubs: list[dict[str, Json]] = []

@@ -12,7 +12,7 @@ from mockraft.kafka_api.journal import Exchange as Entry
 from mockraft.server.admin.recorder import LeftOut, RecordedStubs, RecordingView, StubChoice
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
-from mockraft.spark_replay.recorded_stubs import stubs_of
+from mockraft.spark_replay.recorded_stubs import MatchedFields, stubs_of
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.spark_replay.regression.captured import Captured
@@ -181,8 +181,7 @@ def chosen_stubs(exchanges: Sequence[Captured], choice: StubChoice, *, show_secr
         exchanges,
         kept=_filter(choice),
         scopes=[name for name, left in (("version", choice.any_version), ("clientId", choice.any_client)) if not left],
-        only_fields=choice.only,
-        ignored_fields=choice.ignore,
+        fields=MatchedFields(choice.only, choice.ignore),
         repeats_as_scenarios=choice.repeats_as_scenarios,
         show_secrets=show_secrets,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from keyword import iskeyword
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def similar_names(name: object, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
@@ -20,6 +24,12 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if near := similar_names(name, names):
         return f"did you mean {' or '.join(near)}?"
     return f"there are: {', '.join(names) or 'none'}"
+
+
+def attribute(name: str) -> str:
+    """Return the attribute of a field: `current_metadata_offset`, and with a trailing underscore for a keyword."""
+    text = _WORD_STARTS.sub("_", name).lower()
+    return text + "_" if iskeyword(text) else text
 
 
 def snake(name: str) -> str:

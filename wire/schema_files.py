@@ -12,15 +12,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from mockraft.wire import spec_files
 from mockraft.wire.api_keys import RELEASE
 from mockraft.wire.errors import WireError
+from mockraft.wire.names import attribute
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
-_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OPEN_END = 32767
 
 
@@ -156,7 +155,7 @@ def _field(tree: dict[str, Any], flexible: Versions, common: dict[str, Any], kno
     return FieldSpec(
         name=name,
         json_name=name[0].lower() + name[1:],
-        attribute=_attribute(name),
+        attribute=attribute(name),
         kind=element,
         is_array=is_array,
         struct=struct,
@@ -169,8 +168,3 @@ def _field(tree: dict[str, Any], flexible: Versions, common: dict[str, Any], kno
         ignorable=tree.get("ignorable", False),
         about=tree.get("about", ""),
     )
-
-
-def _attribute(name: str) -> str:
-    text = _WORD_STARTS.sub("_", name).lower()
-    return f"{text}_" if iskeyword(text) else text

@@ -50,7 +50,7 @@ def fuzz(options: Options) -> None:
     """Fuzz two controllers; see ABOUT."""
     from mockraft.conformance.fuzz import differential
 
-    ids = {"cluster_id": options.cluster_id, "against_cluster_id": options.against_cluster_id}
+    ids = options.cluster_id, options.against_cluster_id
     try:
         if options.replay is None:
             report = differential.run(
@@ -59,10 +59,12 @@ def fuzz(options: Options) -> None:
                 seed=options.seed,
                 steps=options.steps,
                 on_steps=_show_progress,
-                **ids,
+                cluster_ids=ids,
             )
         else:
-            report = differential.run_again(options.bootstrap, options.against, _steps_in(options.replay), **ids)
+            report = differential.run_again(
+                options.bootstrap, options.against, _steps_in(options.replay), cluster_ids=ids
+            )
     except OSError as error:
         end("conformance fuzz", f"{options.bootstrap} or {options.against}: {error}", ExitCode.NO_ANSWER)
     except (ValueError, RuntimeError) as error:
@@ -76,7 +78,11 @@ def fuzz(options: Options) -> None:
             options.save, "".join(f"{line}\n" for line in differential.lines_of(report.finding.steps)).encode()
         )
     if options.replay is None:
-        id_options = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
+        id_options = "".join(
+            f" {name} {given}"
+            for name, given in zip(("--cluster-id", "--against-cluster-id"), ids, strict=True)
+            if given
+        )
         print(
             f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{id_options}"
             f" --seed {report.finding.seed} --steps {report.finding.step}"

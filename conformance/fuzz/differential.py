@@ -19,8 +19,7 @@ def run(
     *,
     seed: int = 1,
     steps: int = 1000,
-    cluster_id: str | None = None,
-    against_cluster_id: str | None = None,
+    cluster_ids: tuple[str | None, str | None] = (None, None),
     on_steps: Callable[[int], None] = lambda _: None,
 ) -> Report:
     """Fuzz two new controllers, each at host:port; `on_steps` is called with the number of finished steps.
@@ -28,7 +27,7 @@ def run(
     Raises OSError if there is none, ValueError for one that is not new or does not describe its cluster id,
     RuntimeError for one that cannot be reset to an empty world.
     """
-    with _pair(bootstrap, against, cluster_id, against_cluster_id) as pair:
+    with _pair(bootstrap, against, *cluster_ids) as pair:
         return fuzz(pair, seed, steps, on_steps)
 
 
@@ -37,12 +36,11 @@ def run_again(
     against: str,
     steps: Iterable[FuzzStep],
     *,
-    cluster_id: str | None = None,
-    against_cluster_id: str | None = None,
+    cluster_ids: tuple[str | None, str | None] = (None, None),
 ) -> Report:
     """Replay these steps in an empty world; errors as for `run`."""
     taken = list(steps)
-    with _pair(bootstrap, against, cluster_id, against_cluster_id) as pair:
+    with _pair(bootstrap, against, *cluster_ids) as pair:
         found = replay(pair, 0, taken)
     if found is None:
         return Report(len(taken))

@@ -105,6 +105,17 @@ class Options(NamedTuple):
     show_secrets: bool = False
 
 
+class Live(NamedTuple):
+    """The controller to replay to.
+
+    `admin` is the URL of its admin API, to skip with its virtual clock the time that a broker is away.
+    """
+
+    host: str
+    port: int
+    admin: str | None = None
+
+
 async def replay(
     exchanges: Iterable[Captured],
     host: str,
@@ -116,7 +127,7 @@ async def replay(
 ) -> Replayed:
     """Replay a capture of one cluster to the controller at host and port; calls `on_outcome` for every exchange.
 
-    `admin` is as in `replay_steps`. Raises DisconnectedError if nothing listens there.
+    `admin` is as in `Live`. Raises DisconnectedError if nothing listens there.
     """
     captured = list(exchanges)
     outcomes: list[ExchangeResult] = []
@@ -129,22 +140,18 @@ async def replay(
             outcomes.append(outcome)
         on_outcome(outcome)
 
-    renaming = await replay_steps(lambda: captured, host, port, options or Options(), keep, admin=admin)
+    renaming = await replay_steps(lambda: captured, Live(host, port, admin), options or Options(), keep)
     return Replayed(outcomes, left_out, renaming)
 
 
 async def replay_steps(
     source: Callable[[], Iterable[Captured]],
-    host: str,
-    port: int,
+    live: Live,
     options: Options,
     on_outcome: Callable[[ExchangeResult], None],
     known: Survey | None = None,
-    admin: str | None = None,
 ) -> Renaming:
     """Replay a session of any length: every call of `source` iterates over it from the start.
-
-    `admin` is the URL of a controller's admin API, to skip with its virtual clock the time that a broker is away.
 
     Raises DisconnectedError if nothing listens at host and port or the clock cannot be moved, and ValueError for an
     unknown order.
@@ -152,7 +159,7 @@ async def replay_steps(
     if options.order not in ORDERS:
         raise ValueError(f"there is no order {options.order!r}; there are {', '.join(ORDERS)}")
     known = known or survey(source(), options.kept)
-    run = _Run(known, host, port, options, on_outcome, None if admin is None else VirtualClock(admin))
+    run = _Run(known, live, options, on_outcome)
     await run.begin()
     try:
         for step in steps(source(), known):
@@ -172,15 +179,12 @@ class _Run:
     def __init__(
         self,
         known: Survey,
-        host: str,
-        port: int,
+        live: Live,
         options: Options,
         on_outcome: Callable[[ExchangeResult], None],
-        clock: VirtualClock | None,
     ) -> None:
         self.known = known
-        self.host = host
-        self.port = port
+        self.host, self.port, admin = live
         self.options = options
         self.speed = options.speed if options.order not in (CAUSAL, CONNECTION) else None
         self.on_outcome = on_outcome
@@ -195,7 +199,7 @@ class _Run:
         # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
         self._paced_from: dict[int, float] = {}
         self._began_s = 0.0
-        self._clock = clock
+        self._clock = None if admin is None else VirtualClock(admin)
 
     async def begin(self) -> None:
         """Request the live cluster id, since not every response that needs it contains it."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured, of_batches
-from mockraft.spark_replay.regression.replay import ExchangeResult, Options, replay_steps
+from mockraft.spark_replay.regression.replay import ExchangeResult, Live, Options, replay_steps
 from mockraft.spark_replay.regression.rows import REPLAYED, batch_of, row_of, split
 from mockraft.spark_replay.regression.send_order import survey
 from mockraft.spark_replay.regression.targets import Target
@@ -96,8 +96,8 @@ def replayed(
                 found.write(batch_of(rows))
                 rows.clear()
 
-        with run.target.open(known, run.options.order) as (host, port, admin):
-            asyncio.run(replay_steps(source, host, port, run.options, keep, known, admin))
+        with run.target.open(known, run.options.order) as address:
+            asyncio.run(replay_steps(source, Live(*address), run.options, keep, known))
         if rows:
             found.write(batch_of(rows))
         found.written()

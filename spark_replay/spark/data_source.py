@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from mockraft.spark_replay.capture_paths import captures, loaded_paths
+from mockraft.spark_replay.spark.capture_reader import CaptureReader
 from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan_tasks, read_splits
-from mockraft.spark_replay.storage.listing import StoredFile
+from mockraft.spark_replay.spark.partition_reading import SCHEMAS
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -34,10 +33,6 @@ def register(spark: SparkSession) -> None:
 
 class PySparkTooOldError(RuntimeError):
     """Raised for what this PySpark lacks."""
-
-
-class CapturePartition(InputPartition):
-    """Files, or splits of them (`formats.Split`), that one task reads."""
 
 
 class KafkaPcapSource(DataSource):
@@ -77,23 +72,6 @@ class KafkaFramesSource(KafkaPcapSource):
     def name(cls) -> str:
         """Return the name for `format(…)`."""
         return "kafka_frames"
-
-
-class CaptureReader(DataSourceReader):
-    """Read files, or splits of them, as Arrow batches."""
-
-    def __init__(self, files: Sequence[StoredFile], options: SourceOptions) -> None:
-        self._files = files
-        self._options = options
-        self.predicates: list[Predicate] = []
-
-    def partitions(self) -> list[InputPartition]:
-        """Return a partition for each task. Raises CaptureError with onError=fail."""
-        return [CapturePartition(task.splits) for task in plan_tasks(self._files, self._options)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
-        return read_splits(partition.value, self._options, self.predicates)
 
 
 def stream_reader() -> type[CaptureStreamReader]:

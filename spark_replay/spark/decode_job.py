@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from os import PathLike
+from types import MappingProxyType
+from typing import NamedTuple
 
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
@@ -25,34 +27,41 @@ CHOICES = tuple(SCHEMAS)
 FORMATS = ("parquet", "json")
 
 
+class TableOptions(NamedTuple):
+    """What is written: the tables of `only`, and for each API of `typed` a table with typed columns.
+
+    Only records of `topics` are read for the table records (none: of all). Secrets are hidden, in the bytes too, unless
+    `show_secrets`. With `day` only its rows (of file_events, which have no time, all) are written, as Parquet, with the
+    column decoder_version; exchanges are then not made from the written frames, but read the captures once more.
+    `source` are options of the source.
+    """
+
+    only: Sequence[str] = TABLES
+    typed: Sequence[str] = ()
+    file_format: str = "parquet"
+    with_bodies: bool = True
+    show_secrets: bool = False
+    topics: Sequence[str] = ()
+    record_bytes_max: int | None = None
+    partitions: int | None = None
+    day: date | None = None
+    source: Mapping[str, object] = MappingProxyType({})
+
+
 def write_tables(
     spark: SparkSession,
     captures: Sequence[str],
     out: str | PathLike[str],
-    *,
-    only: Sequence[str] = TABLES,
-    typed: Sequence[str] = (),
-    file_format: str = "parquet",
-    with_bodies: bool = True,
-    show_secrets: bool = False,
-    topics: Sequence[str] = (),
-    record_bytes_max: int | None = None,
-    partitions: int | None = None,
-    day: date | None = None,
-    options: Mapping[str, object] | None = None,
+    options: TableOptions,
     on_table: Callable[[str], None] = lambda name: None,
 ) -> dict[str, int]:
-    """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
+    """Write each table into a folder of `out` by its name, replacing it; return the numbers of rows.
 
-    Only records of `topics` are read for the table records (none: of all).
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
-    other table: bytes with secrets hidden have neither whole snapshots nor carried responses. For each API of `typed`
-    there is a table `messages_Fetch` with typed columns. Secrets are hidden, in the bytes too, unless `show_secrets`.
-    With `day` only its rows (of file_events, which have no time, all) are written, as Parquet, with the column
-    decoder_version; exchanges are then not made from the written frames, but read the captures once more.
-    Raises what the source raises, from Spark's job, and OptionError.
+    other table: bytes with secrets hidden have neither whole snapshots nor carried responses. A table `messages_Fetch`
+    has the messages of one API of `typed`. Raises what the source raises, from Spark's job, and OptionError.
     """
-    given = dict(options or {})
+    only, typed, file_format, with_bodies, show_secrets, topics, record_bytes_max, partitions, day, given = options
     folder = Location.parse(out)
     written = folder / "frames"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mockraft.spark_replay.spark.data_source import CaptureReader
+from mockraft.spark_replay.spark.capture_reader import CaptureReader
 from mockraft.spark_replay.spark.partition_reading import Predicate
 from pyspark.sql import datasource
 from pyspark.sql.datasource import Filter

@@ -25,7 +25,7 @@ from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES, RUNS
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows
-from mockraft.spark_replay.streams.reassembly import Reassembler
+from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
@@ -124,9 +124,11 @@ def _new(options: SourceOptions, buckets: int) -> Reassembler:
         options.max_frame_bytes,
         options.gap_policy,
         options.snaplen_policy,
-        connections_max=max(1, CONNECTIONS_MAX // buckets),
-        waiting_bytes_max=STATE_BYTES_MAX // 2 // buckets,
-        incarnations_kept=max(2, _INCARNATIONS_KEPT // buckets),
+        limits=Limits(
+            connections_max=max(1, CONNECTIONS_MAX // buckets),
+            waiting_bytes_max=STATE_BYTES_MAX // 2 // buckets,
+            incarnations_kept=max(2, _INCARNATIONS_KEPT // buckets),
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from mockraft.spark_replay.spark.options import OptionError
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame
@@ -49,8 +50,6 @@ def rows_of_day(table: WorkerTable, day: date) -> WorkerTable:
 def _of_day(
     time: str | None, start_ns: int, release: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow.compute as pc
-
     for batch in batches:
         kept = batch
         if time is not None:

@@ -10,6 +10,14 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
+from mockraft.spark_replay.decoding import (
+    RECORD_BYTES_MAX,
+    decode_batches,
+    decode_forwarded_batches,
+    decode_record_batches,
+    decode_typed_batches,
+    typed_schema,
+)
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark.data_source import register, stream_reader
@@ -145,8 +153,6 @@ def typed_messages(of: DataFrame, api: str, *, show_secrets: bool = False) -> Da
 
 def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets: bool = False) -> WorkerTable:
     """Return the table of `typed_messages`, to be written as Parquet by the workers."""
-    from mockraft.spark_replay.decoding import typed_schema
-
     try:
         schema = typed_schema(api)
     except WireError as error:
@@ -241,29 +247,21 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
 def _decoded(
     body: Literal["json", "none"], show_secrets: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.decoding import decode_batches
-
     return decode_batches(batches, body, show_secrets=show_secrets)
 
 
 def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.decoding import decode_typed_batches
-
     return decode_typed_batches(batches, api, show_secrets=show_secrets)
 
 
 def _records(
     topics: tuple[str, ...], show_secrets: bool, record_bytes_max: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.decoding import RECORD_BYTES_MAX, decode_record_batches
-
     limit = record_bytes_max or RECORD_BYTES_MAX
     return decode_record_batches(batches, topics=topics, show_secrets=show_secrets, record_bytes_max=limit)
 
 
 def _forwarded(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.decoding import decode_forwarded_batches
-
     return decode_forwarded_batches(batches, show_secrets=show_secrets)
 
 

@@ -17,10 +17,12 @@ from os import PathLike
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.staging import Staging, table_files
 from mockraft.spark_replay.storage.whole_files import open_for_writing
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
@@ -157,8 +159,6 @@ def _two_per_core(spark: SparkSession) -> int:
 
 
 def _row_groups(file: Location) -> int:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(file.arrow_path, filesystem=file.file_system()) as opened:
         count: int = opened.num_row_groups
     return count
@@ -166,8 +166,6 @@ def _row_groups(file: Location) -> int:
 
 def _stored_groups(groups: list[tuple[str, int]], schema: pa.Schema, batches: Batches) -> Batches:
     """Yield the rows of the row groups whose numbers are in `batches`."""
-    import pyarrow.parquet as pq
-
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for batch in batches:
         for number in batch.column(0).to_pylist():
@@ -195,8 +193,6 @@ def _chained(first: Make, second: Make, batches: Batches) -> Batches:
 
 def _write_part(make: Make, schema: pa.Schema, folder: str, batches: Batches) -> Batches:
     """Write the rows of a partition to a file of its own, and yield its name."""
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
     file = f"{partition:05}-{uuid.uuid4()}.parquet"
@@ -229,8 +225,6 @@ def write_parts(batches: Batches, schema: pa.Schema, file: Location) -> int:
 
 
 def _write_groups(batches: Batches, schema: pa.Schema, file: Location) -> int:
-    import pyarrow.parquet as pq
-
     # These differ from row to row: Parquet would build a dictionary and discard it.
     repeated = [field.name for field in schema if field.type != pa.binary() and field.name not in _COUNTED]
     total = rows = size = 0

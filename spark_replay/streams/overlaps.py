@@ -63,7 +63,7 @@ def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, dat
     order = np.argsort(starts, kind="stable")
     sources, starts, stops = sources[order], starts[order], stops[order]
     used = np.bincount(sources, weights=stops - starts, minlength=count).astype(np.int64)
-    differing = _differing(start, end, reach, over, captured, data_at, buffer)
+    differing = _differing(start, end, reach, captured, data_at, buffer)
     return Trimmed(sources, starts, stops, end - start - used, differing)
 
 
@@ -93,15 +93,13 @@ def uncovered(taken: Sequence[tuple[int, int, *tuple[object, ...]]], begin: int,
     return free
 
 
-def _differing(
-    start: Array, end: Array, reach: Array, over: Array, captured: Array, data_at: Array, buffer: Array
-) -> Array:
+def _differing(start: Array, end: Array, reach: Array, captured: Array, data_at: Array, buffer: Array) -> Array:
     """Count the bytes of each overlapping segment that differ from the earlier segment that reaches furthest."""
     found = np.zeros(len(start), np.int64)
     index = np.arange(len(start))
     is_furthest = np.concatenate(([True], end[1:] > reach[:-1]))
     furthest = np.maximum.accumulate(np.where(is_furthest, index, 0))
-    later = np.flatnonzero(over)
+    later = np.flatnonzero(start[1:] < reach[:-1]) + 1
     earlier = furthest[later - 1]
     skip = start[later] - start[earlier]
     size = np.minimum(end[later], reach[later - 1]) - start[later]

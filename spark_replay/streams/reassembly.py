@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from sys import intern
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,24 @@ _HOLE_BYTES_MAX = 1 << 20
 GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
 
 
+class Limits(NamedTuple):
+    """What a reassembler keeps at most.
+
+    `held_bytes_max` are the bytes of one direction that may wait for missing bytes before those are given up, and
+    `waiting_bytes_max` the bytes that may wait of all connections: those, and frames for partners. Beyond
+    `connections_max` open connections the longest idle one is ended. `incarnations_kept` is the number of connections
+    that ended whose number is remembered.
+    """
+
+    held_bytes_max: int = 8 << 20
+    connections_max: int = 100_000
+    waiting_bytes_max: int = 64 << 20
+    incarnations_kept: int = 1 << 20
+
+
+LIMITS = Limits()
+
+
 class Reassembler:
     """Joins runs to streams, and cuts streams into frames.
 
@@ -42,10 +61,7 @@ class Reassembler:
         frame_bytes_max: longest frame; a larger length is an error in the stream.
         gap_policy: after a gap `resync` (search for frames) or `drop` (ignore the rest of that direction).
         snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
-        held_bytes_max: bytes of one direction that may wait for missing bytes before those are given up.
-        connections_max: maximum number open at a time; beyond it the longest idle one is ended.
-        waiting_bytes_max: bytes that may wait, of all connections: those for missing ones, and frames for partners.
-        incarnations_kept: connections that ended whose number is remembered.
+        limits: what is kept at most.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
 
     Raises ValueError for an unknown policy.
@@ -57,22 +73,17 @@ class Reassembler:
         gap_policy: str = "resync",
         snaplen_policy: str = "keep",
         *,
-        held_bytes_max: int = 8 << 20,
-        connections_max: int = 100_000,
-        waiting_bytes_max: int = 64 << 20,
-        incarnations_kept: int = 1 << 20,
+        limits: Limits = LIMITS,
         sorted_by_connection: bool = False,
     ) -> None:
         for value, known in ((gap_policy, GAP_POLICIES), (snaplen_policy, SNAPLEN_POLICIES)):
             if value not in known:
                 raise ValueError(f"{value!r} is not one of {', '.join(known)}")
-        self._held_bytes_max = held_bytes_max
-        self._connections_max = connections_max
+        self._held_bytes_max, self._connections_max, self._waiting_bytes_max, incarnations_kept = limits
         self._is_sorted = sorted_by_connection
         self._keeps_cut = snaplen_policy == "keep"
         self._connections: OrderedDict[int, Connection] = OrderedDict()
         self._incarnations = Incarnations(incarnations_kept)
-        self._waiting_bytes_max = waiting_bytes_max
         self._uids: dict[int, Connection] = {}
         self._closing: deque[tuple[int, int, int]] = deque()
         self._next_uid = 0
@@ -80,7 +91,7 @@ class Reassembler:
         self._now_ns = 0
         self._ended: list[int] = []
         self._events = ConnEvents()
-        self._pairing = Pairing(rows_max=200_000, bytes_max=waiting_bytes_max)
+        self._pairing = Pairing(rows_max=200_000, bytes_max=self._waiting_bytes_max)
         self._buffer = FrameBuffer()
         self._reader = FrameReader(self._buffer, frame_bytes_max, gap_policy == "resync", self._report)
 

@@ -62,6 +62,16 @@ class _Pieces(NamedTuple):
     length: Array
 
 
+class _Used(NamedTuple):
+    """The segments that make runs: their numbers, flows, whether from the lower endpoint, flags, and first bytes."""
+
+    segment: Array
+    flow: Array
+    is_low: Array
+    marks: Array
+    seq: Array
+
+
 def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch:
     """Return the runs of one chunk, with the columns of `schemas.RUNS`, in the order of their first packets.
 
@@ -80,10 +90,11 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
     flow = np.asarray(segments.flow)[used]
     marks = flags[used].astype(np.int64)
     seq = (np.asarray(segments.seq, np.int64)[used] + (marks & SYN != 0)) & _MASK
-    part, parts = _cut_at_syns(segments, ports, connection, is_low[flow], flow, marks, seq)
-    side = part * 2 + ~is_low[flow]
+    of = _Used(used, flow, is_low[flow], marks, seq)
+    part, parts = _cut_at_syns(segments, ports, connection, of)
+    side = part * 2 + ~of.is_low
     rows, pieces = _data_rows(segments, used, side, seq)
-    rows, pieces = _with_marks(segments, used, side, seq, marks, rows, pieces)
+    rows, pieces = _with_marks(segments, of, side, rows, pieces)
     return _batch(segments, rows, pieces, parts, is_low)
 
 
@@ -111,16 +122,9 @@ def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tupl
     return ids, is_low, is_wanted
 
 
-def _cut_at_syns(
-    segments: Segments,
-    ports: Collection[int],
-    connection: Array,
-    is_low: Array,
-    flow: Array,
-    marks: Array,
-    seq: Array,
-) -> tuple[Array, _Parts]:
+def _cut_at_syns(segments: Segments, ports: Collection[int], connection: Array, used: _Used) -> tuple[Array, _Parts]:
     """Return the part of each segment, and the parts: a SYN that does not repeat the last one starts another."""
+    _, flow, is_low, marks, seq = used
     present = np.flatnonzero(np.bincount(flow))
     ids, numbers = np.unique(connection[present], return_inverse=True)
     number_of = np.zeros(len(connection), np.int64)
@@ -205,14 +209,13 @@ def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tupl
     return rows, pieces
 
 
-def _with_marks(
-    segments: Segments, used: Array, side: Array, seq: Array, marks: Array, rows: _Rows, pieces: _Pieces
-) -> tuple[_Rows, _Pieces]:
+def _with_marks(segments: Segments, used: _Used, side: Array, rows: _Rows, pieces: _Pieces) -> tuple[_Rows, _Pieces]:
     """Return the rows of data and those of SYN, FIN and RST, in the order of their first packets."""
+    marks, seq = used.marks, used.seq
     at = {mark: np.flatnonzero(marks & mark) for mark in (SYN, FIN, RST)}
     index = np.concatenate(list(at.values()))
     kind = np.repeat(list(at), [len(each) for each in at.values()])
-    segment = used[index]
+    segment = used.segment[index]
     length = np.asarray(segments.length, np.int64)[segment]
     offset = np.asarray(segments.file_offset, np.int64)[segment]
     none = np.zeros(len(index), np.int64)

@@ -68,8 +68,7 @@ def expect_no_difference(
             kafka.bootstrap,
             seed=seed,
             steps=steps,
-            cluster_id=ours.cluster_id,
-            against_cluster_id=kafka.cluster_id,
+            cluster_ids=(ours.cluster_id, kafka.cluster_id),
         )
     assert report.finding is None, f"{level}: {differential.text_of(report.finding)}"
     assert report.steps == steps

@@ -20,7 +20,9 @@ def session(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPa
 
     folder = tmp_path_factory.mktemp("tables")
     names = ("frames", "messages", "records", "forwarded")
-    rows = decode_job.write_tables(spark, [controller_capture], folder, only=names, options={"ports": "19093"})
+    rows = decode_job.write_tables(
+        spark, [controller_capture], folder, decode_job.TableOptions(only=names, source={"ports": "19093"})
+    )
     assert rows == {"frames": 1726, "messages": 1726, "records": 1275, "forwarded": 52}
     for name in names:
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)

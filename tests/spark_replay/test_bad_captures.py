@@ -33,7 +33,7 @@ from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
 from mockraft.spark_replay.frames import _first_time_ns, read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FORWARDED, FRAMES, MESSAGES, RECORDS
-from mockraft.spark_replay.streams.reassembly import Reassembler
+from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -322,7 +322,7 @@ def peak_bytes(path: Path, connections: int) -> int:
         flow = Flow(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
         whole.append(Packet(1_700_000_000_000_000_000 + number * 1000, link(ip(syn[0]._replace(flow=flow)))))
     path.write_bytes(pcap(whole))
-    reassembler = Reassembler(connections_max=500)
+    reassembler = Reassembler(limits=Limits(connections_max=500))
     gc.collect()
     tracemalloc.start()
     for chunk in read_segments(path, chunk_bytes=1 << 15):

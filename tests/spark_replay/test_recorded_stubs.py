@@ -8,7 +8,7 @@ from mockraft.releases import release
 from mockraft.server.stubs.stub import Stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.recorded_stubs import stubs_of
+from mockraft.spark_replay.recorded_stubs import MatchedFields, stubs_of
 from mockraft.spark_replay.recording import Filter, Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.spark_replay.regression.captured import Captured
@@ -103,9 +103,9 @@ async def test_random_fields_are_not_matched_and_fields_are_selectable(tmp_path:
         "listeners[0].securityProtocol": 0,
         "isMigratingZkBroker": False,
     }
-    (stub,) = stubs_of(exchanges, kept=kept, only_fields=["brokerId"], scopes=()).stubs
+    (stub,) = stubs_of(exchanges, kept=kept, fields=MatchedFields(["brokerId"]), scopes=()).stubs
     assert stub["match"] == {"api": "BrokerRegistration", "where": {"brokerId": 1}}
-    (stub,) = stubs_of(exchanges, kept=kept, ignored_fields=["listeners"], scopes=["version"]).stubs
+    (stub,) = stubs_of(exchanges, kept=kept, fields=MatchedFields(ignored=["listeners"]), scopes=["version"]).stubs
     assert stub["match"] == {
         "api": "BrokerRegistration",
         "version": 4,

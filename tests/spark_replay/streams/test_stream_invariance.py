@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.schemas import RUNS
-from mockraft.spark_replay.streams.reassembly import Reassembler
+from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
 from ..packetiser import SYN, Flow, Segment, conversation, exchanges, request
@@ -34,7 +34,7 @@ def test_one_packet_connections_leave_no_state(tmp_path: Path) -> None:
         for number in range(3000)
     ]
     path = written(tmp_path / "x.pcap", segments)
-    reassembler = Reassembler(connections_max=100)
+    reassembler = Reassembler(limits=Limits(connections_max=100))
     for chunk in read_segments(path, chunk_bytes=4096):
         assert list(reassembler.receive(make_runs(chunk))) == []
     assert reassembler.open_connections == 100
@@ -61,7 +61,7 @@ def test_bytes_held_for_gaps_are_bounded(tmp_path: Path) -> None:
     segments = conversation([request(number, bytes(1000)) for number in range(300)])
     del segments[3]
     path = written(tmp_path / "x.pcap", segments)
-    reassembler = Reassembler(held_bytes_max=50_000)
+    reassembler = Reassembler(limits=Limits(held_bytes_max=50_000))
     rows = 0
     for chunk in read_segments(path, chunk_bytes=4096):
         rows += sum(batch.num_rows for batch in reassembler.receive(make_runs(chunk)))
