@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 from mockraft.wire.errors import WireError as WireError  # generated code takes it from here
 
@@ -230,6 +229,8 @@ def _accelerator() -> Callable[[Any, Any], None] | None:
         fault = f"mockraft-speed {mockraft_speed.__version__} is for another mockraft: install both in one version"
     if wanted == "speed":
         raise ImportError(f"MOCKRAFT_CODEC=speed: {fault}")
+    import warnings
+
     warnings.warn(f"{fault}; until then the codec runs in pure Python", RuntimeWarning, stacklevel=2)
     return None
 
