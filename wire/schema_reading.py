@@ -8,13 +8,17 @@ unknown ones under `_unknownTaggedFields` as (tag, bytes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_files import FieldSpec, Schema, StructSpec
+
+Value: TypeAlias = Any
+"""What a reader makes of the bytes of a field."""
+Tree = dict[str, Value]
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
 STRING_BYTES_MAX = 0x7FFF
@@ -49,7 +53,7 @@ def broken(offset: int, path: str, what: str) -> WireError:
     return WireError(what, field=path or None, offset=offset)
 
 
-def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0) -> dict[str, Any]:
+def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0) -> Tree:
     """Read a whole body, `data[offset:]`, as a tree. Raises WireError for bad bytes. `spans` collects the spans."""
     tree, end = read_from(name, version, data, spans, offset)
     if end != len(data):
@@ -59,14 +63,14 @@ def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, 
 
 def read_from(
     name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0
-) -> tuple[dict[str, Any], int]:
+) -> tuple[Tree, int]:
     """Read a body at `offset` that may be followed by other data; return (tree, end offset)."""
     spec = describe(name, version)
     reader = Reader(data, version, offset, spans)
     return reader.struct(spec.root, spec.flexible.covers(version), ""), reader.at
 
 
-def write(name: str, version: int, tree: Mapping[str, Any]) -> bytes:
+def write(name: str, version: int, tree: Tree) -> bytes:
     """Encode a tree. Tagged fields are written if they are in the tree, whatever their value."""
     spec = describe(name, version)
     writer = _Writer(version)
@@ -95,7 +99,7 @@ class Reader:
         self.end = len(data)
         self.spans = spans
 
-    def value(self, kind: str, start: int, path: str) -> Any:
+    def value(self, kind: str, start: int, path: str) -> Value:
         """Return the value of the bytes between an offset and this position."""
         content = self.data[start : self.at]
         if (fixed := FIXED.get(kind)) is not None:
@@ -107,7 +111,7 @@ class Reader:
         except UnicodeDecodeError as error:
             raise broken(start, path, f"not UTF-8: {error.reason}") from None
 
-    def struct(self, spec: StructSpec, flexible: bool, path: str) -> Any:
+    def struct(self, spec: StructSpec, flexible: bool, path: str) -> Value:
         """Read the untagged fields and, in flexible versions, the tag section."""
         prefix = f"{path}." if path else ""
         tree = {f.json_name: self.field(f, False, prefix + f.json_name) for f in spec.untagged(self.version)}
@@ -115,7 +119,7 @@ class Reader:
             self._tags(spec, prefix, tree)
         return tree
 
-    def field(self, spec: FieldSpec, in_tag: bool, path: str) -> Any:
+    def field(self, spec: FieldSpec, in_tag: bool, path: str) -> Value:
         """Read a field; null is None."""
         compact = in_tag or spec.flexible.covers(self.version)
         nullable = spec.nullable.covers(self.version)
@@ -132,11 +136,11 @@ class Reader:
                 return None
         return self.element(spec, compact, nullable, path)
 
-    def elements(self, spec: FieldSpec, compact: bool, count: int, path: str) -> Any:
+    def elements(self, spec: FieldSpec, compact: bool, count: int, path: str) -> Value:
         """Read the elements of an array."""
         return [self.element(spec, compact, False, f"{path}[{index}]") for index in range(count)]
 
-    def tagged_field(self, struct: StructSpec, spec: FieldSpec, path: str) -> Any:
+    def tagged_field(self, struct: StructSpec, spec: FieldSpec, path: str) -> Value:
         """Read the content of a tag that the struct has."""
         return self.field(spec, True, path)
 
@@ -174,7 +178,7 @@ class Reader:
             raise broken(start, path, f"a varint of more than {32 if bytes_max == 5 else 64} bits")
         return number
 
-    def element(self, spec: FieldSpec, compact: bool, nullable: bool, path: str) -> Any:
+    def element(self, spec: FieldSpec, compact: bool, nullable: bool, path: str) -> Value:
         """Read a field that is no array, or an element of an array."""
         if spec.struct is not None:
             return self.struct(spec.struct, spec.flexible.covers(self.version), path)
@@ -204,7 +208,7 @@ class Reader:
             raise broken(start, path, f"says {length}, but only {self.end - self.at} bytes are left")
         return length
 
-    def _tags(self, struct: StructSpec, prefix: str, tree: dict[str, Any]) -> None:
+    def _tags(self, struct: StructSpec, prefix: str, tree: Tree) -> None:
         """Read a count, then (tag, size, content) in any order, as Kafka does."""
         known = struct.tagged(self.version)
         start = self.at
@@ -239,7 +243,7 @@ class _Writer:
         self.version = version
         self.data = bytearray()
 
-    def struct(self, spec: StructSpec, flexible: bool, tree: Mapping[str, Any]) -> None:
+    def struct(self, spec: StructSpec, flexible: bool, tree: Tree) -> None:
         for field in spec.untagged(self.version):
             self._field(field, tree[field.json_name], False)
         if not flexible:
@@ -256,7 +260,7 @@ class _Writer:
             self._varint(len(content))
             self.data += content
 
-    def _field(self, spec: FieldSpec, value: Any, in_tag: bool) -> None:
+    def _field(self, spec: FieldSpec, value: Value, in_tag: bool) -> None:
         compact = in_tag or spec.flexible.covers(self.version)
         nullable = spec.nullable.covers(self.version)
         if value is None and not nullable:
@@ -271,7 +275,7 @@ class _Writer:
         if spec.struct is None or value is not None:
             self._element(spec, compact, value)
 
-    def _element(self, spec: FieldSpec, compact: bool, value: Any) -> None:
+    def _element(self, spec: FieldSpec, compact: bool, value: Value) -> None:
         if spec.struct is not None:
             self.struct(spec.struct, spec.flexible.covers(self.version), value)
         elif spec.kind in FIXED:
