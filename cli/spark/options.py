@@ -138,7 +138,7 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # print, not click's echo: rich redirects it while a progress bar is on the screen.
+    # Rich redirects print while a progress bar is on the screen.
     logging.disable(logging.ERROR)  # py4j logs tracebacks of errors that it also raises
     spark = None
     try:
