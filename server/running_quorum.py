@@ -128,6 +128,14 @@ class RunningQuorum:
         assert self.active is not None
         return self.active
 
+    async def wait_to_commit(self, timeout_s: float = PATIENCE_S) -> None:
+        """Wait until a leader has committed all of its records. TimeoutError."""
+        await self._until(self._commits, timeout_s, "a leader that commits")
+
+    def _commits(self) -> bool:
+        active = self.active
+        return active is not None and not self.nodes[active].controller.pending_offset
+
     async def elect(self, node_id: int, timeout_s: float = PATIENCE_S) -> None:
         """Make a node the active controller by an election in a new epoch, which it wins when it has the whole log.
 

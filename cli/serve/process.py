@@ -96,6 +96,7 @@ async def _serve(
                 raise
             undo.push_async_callback(server.stop)
             admin_url = server.url
+        await quorum.until_it_commits(running)
         newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
         level = newest.image.features.get(METADATA_VERSION)
         release.log_lower_level(level, config)

@@ -53,7 +53,7 @@ async def start(
     clock: Clock | None = None,
     listening: socket.socket | None = None,
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
-    """Start the controllers; return what runs and its nodes by id. A quorum has a leader by then.
+    """Start the controllers; return what runs and its nodes by id.
 
     `listening` is the socket of a single controller.
 
@@ -67,5 +67,17 @@ async def start(
     from mockraft.server.running_quorum import RunningQuorum
 
     quorum = await RunningQuorum.start(config, controllers, clock, rng, script)
-    await quorum.wait_for_leader()
     return quorum, quorum.nodes
+
+
+async def until_it_commits(running: RunningController | RunningQuorum) -> None:
+    """Wait until the quorum of this process can commit. TimeoutError.
+
+    A leader that was elected before may be one no more: while modules are imported no node gets a response, and
+    followers whose fetches time out elect. Only then can a client be told to come. A single controller leads from its
+    start, and one of several processes does not wait for the others.
+    """
+    from mockraft.server.running import RunningController
+
+    if not isinstance(running, RunningController):
+        await running.wait_to_commit()

@@ -9,6 +9,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     endpoints_of,
     listener_of,
+    log_refusal,
     voter_change_error,
     voter_to_change,
     when_changed,
@@ -16,7 +17,6 @@ from mockraft.server.apis.raft_requests import (
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.server.raft import voter_changes
 from mockraft.wire import error_codes
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -36,8 +36,11 @@ def handle(
             f" ListenerName({raft.config.controller_listener_name})"
         )
         raise ApiError(error_codes.INVALID_REQUEST, message)
-    change = voter_changes.begin_adding(raft, key, endpoints, request.ack_when_committed, ctx.now_ms)
-    raft.add_voter(change, ctx.now_ms)
+    try:
+        change = raft.add_voter(key, endpoints, request.ack_when_committed, ctx.now_ms)
+    except ApiError as refused:
+        log_refusal(controller, key, refused.error_code, f"not added as voter: {refused.message}", ctx.now_ms)
+        raise
     return when_changed(change, AddRaftVoterResponse)
 
 

@@ -11,7 +11,7 @@ import logging
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
+from mockraft.server.apis.raft_requests import leader_and_epoch, log_refusal, node_endpoints
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
@@ -80,6 +80,8 @@ def _complete(
     replica = ReplicaKey(_replica_id(request), partition.replica_directory_id)
     refused = _refusal(request, partition, controller, replica)
     if refused:
+        epoch = partition.current_leader_epoch
+        log_refusal(controller, replica, refused, f"Fetch at offset {offset} in leader epoch {epoch}", now_ms)
         return PartitionData(error_code=refused, high_watermark=-1), True
     data = PartitionData()
     differs = log.check(offset, last_epoch)

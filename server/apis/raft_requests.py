@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -15,8 +16,8 @@ from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PA
 from mockraft.server.controller.quorum.voter_set import VoterEndpoint
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.outgoing import NodeEndpoint
+from mockraft.server.raft.quorum_state import InconsistentLeaderError, VoterChange
 from mockraft.server.raft.raft import Raft
-from mockraft.server.raft.transitions import InconsistentLeaderError, VoterChange
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
@@ -26,6 +27,8 @@ from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRe
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.topic_names import CLUSTER_METADATA
+
+_LOGGER = logging.getLogger("mockraft.raft")
 
 EndpointT = TypeVar("EndpointT")
 LeaderT = TypeVar("LeaderT")
@@ -122,6 +125,13 @@ def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **
     """Return the leader of a partition in the response's class, which may have more fields."""
     leader_id = -1 if raft.leader_id is None else raft.leader_id
     return leader_id_and_epoch(leader_id=leader_id, leader_epoch=raft.epoch, **more)
+
+
+def log_refusal(controller: Controller, replica: ReplicaKey, error_code: int, what: str, now_ms: int) -> None:
+    """Log, as leader, that a replica is refused again and again: once a minute for each cause."""
+    leading = controller.raft.leading
+    if leading is not None and leading.repeats_refusal(replica, error_code, now_ms):
+        _LOGGER.warning("replica %s is refused again and again: %s: %s", replica, error_codes.name(error_code), what)
 
 
 def endpoints_of(listeners: Sequence[_Listener]) -> tuple[VoterEndpoint, ...]:

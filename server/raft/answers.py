@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION
 from mockraft.server.raft.outgoing import NodeEndpoint
+from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role
-from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
@@ -33,6 +34,14 @@ _LOGGER = logging.getLogger("mockraft.raft")
 _SNAPSHOT_BYTES_MAX = 2**31 - 1
 
 T = TypeVar("T")
+
+
+class Common(Enum):
+    """Outcome of what all responses have in common: leader, epoch and error."""
+
+    GOOD = "there is nothing more in the response"
+    BAD = "there is nothing more in it, and its node is not asked again for a while"
+    HAS_MORE = "its own part is to be handled"
 
 
 class _Endpoint(Protocol):
@@ -71,36 +80,36 @@ class _Response(Protocol[PartitionT_co]):
     def node_endpoints(self) -> Sequence[_Endpoint]: ...
 
 
-def vote(quorum: Quorum, target: Target, response: VoteResponse, now_ms: int) -> bool:
+def vote(quorum: QuorumState, target: Target, response: VoteResponse, now_ms: int) -> bool:
     """Handle a vote that was granted or rejected."""
     if response.error_code == error_codes.UNSUPPORTED_VERSION and quorum.role is Role.PROSPECTIVE:
         # The voter does not support pre-votes: hold elections without them.
         quorum.to_candidate(now_ms)
         return True
-    partition, settled = _voters_partition(quorum, target, response, now_ms)
-    if settled is not None or partition is None:
-        return bool(settled)
+    partition, common = _voters_partition(quorum, target, response, now_ms)
+    if common is not Common.HAS_MORE or partition is None:
+        return common is Common.GOOD
     if quorum.role in (Role.PROSPECTIVE, Role.CANDIDATE):
         quorum.record_vote(target.id, partition.vote_granted, now_ms)
     return True
 
 
-def begin_epoch(quorum: Quorum, target: Target, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
+def begin_epoch(quorum: QuorumState, target: Target, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
     """Handle a response to BeginQuorumEpoch."""
-    _, settled = _voters_partition(quorum, target, response, now_ms)
-    return settled is None or settled
+    _, common = _voters_partition(quorum, target, response, now_ms)
+    return common is not Common.BAD
 
 
-def end_epoch(quorum: Quorum, target: Target, response: EndQuorumEpochResponse, now_ms: int) -> bool:
+def end_epoch(quorum: QuorumState, target: Target, response: EndQuorumEpochResponse, now_ms: int) -> bool:
     """Handle a response to EndQuorumEpoch."""
-    _, settled = _voters_partition(quorum, target, response, now_ms)
-    if settled is not None:
-        return settled
+    _, common = _voters_partition(quorum, target, response, now_ms)
+    if common is not Common.HAS_MORE:
+        return common is Common.GOOD
     quorum.unacknowledged.discard(target.id)
     return True
 
 
-def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) -> bool:
+def fetch(quorum: QuorumState, target: Target, response: FetchResponse, now_ms: int) -> bool:
     """Handle a Fetch response: records, a diverging epoch or a snapshot id."""
     if response.error_code != error_codes.NONE:
         return _unexpected(target, response.error_code)
@@ -108,9 +117,9 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
     if len(topics) != 1 or topics[0].topic_id != CLUSTER_METADATA_ID or len(topics[0].partitions) != 1:
         return False
     partition = topics[0].partitions[0]
-    handled = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
-    if handled is not None:
-        return handled
+    common = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
+    if common is not Common.HAS_MORE:
+        return common is Common.GOOD
     following = quorum.following
     if following is None:
         return False
@@ -119,7 +128,7 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
     log = quorum.log
     if partition.diverging_epoch.epoch >= 0:
         log.truncate(EpochEndOffset(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset))
-        quorum.changes += 1
+        quorum.changed()
         if quorum.listener is not None:
             quorum.listener.truncated()
     elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:
@@ -135,14 +144,14 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
     return True
 
 
-def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotResponse, now_ms: int) -> bool:
+def fetch_snapshot(quorum: QuorumState, target: Target, response: FetchSnapshotResponse, now_ms: int) -> bool:
     """Handle a chunk of a snapshot; the log restarts after its last chunk."""
     partition = _only(response.error_code, [(topic.name, topic.partitions) for topic in response.topics])
     if partition is None or partition.index != PARTITION:
         return False
-    handled = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
-    if handled is not None:
-        return handled
+    common = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
+    if common is not Common.HAS_MORE:
+        return common is Common.GOOD
     following = quorum.following
     # Only a follower fetches snapshots, and a change of role drops its requests.
     assert following is not None
@@ -166,7 +175,7 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotRespon
         except WireError as error:
             _LOGGER.error("the leader's snapshot is left out: %s", error)
             return False
-        quorum.changes += 1
+        quorum.changed()
         if quorum.listener is not None:
             quorum.listener.truncated()
             quorum.listener.committed(now_ms)
@@ -174,15 +183,15 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotRespon
     return True
 
 
-def update_voter(quorum: Quorum, target: Target, response: UpdateRaftVoterResponse, now_ms: int) -> bool:
+def update_voter(quorum: QuorumState, target: Target, response: UpdateRaftVoterResponse, now_ms: int) -> bool:
     """Handle a response to UpdateRaftVoter."""
     leader = response.current_leader
     address = None
     if leader.leader_id >= 0 and leader.host:
         address = NodeEndpoint(leader.leader_id, leader.host, leader.port)
-    handled = _common_to(quorum, response.error_code, leader.leader_id, leader.leader_epoch, address, now_ms)
-    if handled is not None:
-        return handled
+    common = _reported(quorum, response.error_code, leader.leader_id, leader.leader_epoch, address, now_ms)
+    if common is not Common.HAS_MORE:
+        return common is Common.GOOD
     if response.error_code not in (error_codes.NONE, error_codes.UNSUPPORTED_VERSION):
         return _unexpected(target, response.error_code)
     if quorum.following is not None:
@@ -191,7 +200,7 @@ def update_voter(quorum: Quorum, target: Target, response: UpdateRaftVoterRespon
     return True
 
 
-def _followed(quorum: Quorum, now_ms: int) -> None:
+def _followed(quorum: QuorumState, now_ms: int) -> None:
     """Record an answer of the leader."""
     assert quorum.following is not None
     quorum.failure = None
@@ -199,7 +208,7 @@ def _followed(quorum: Quorum, now_ms: int) -> None:
     quorum.following.has_fetched = True
 
 
-def _commit(quorum: Quorum, high_watermark: int, now_ms: int) -> None:
+def _commit(quorum: QuorumState, high_watermark: int, now_ms: int) -> None:
     committed = min(high_watermark, quorum.log.end_offset)
     if committed > quorum.log.high_watermark:
         quorum.log.high_watermark = committed
@@ -208,17 +217,18 @@ def _commit(quorum: Quorum, high_watermark: int, now_ms: int) -> None:
 
 
 def _voters_partition(
-    quorum: Quorum, target: Target, response: _Response[PartitionT], now_ms: int
-) -> tuple[PartitionT | None, bool | None]:
-    """Return a voter's partition, or whether the response was good if there is nothing more in it."""
+    quorum: QuorumState, target: Target, response: _Response[PartitionT], now_ms: int
+) -> tuple[PartitionT | None, Common]:
+    """Return a voter's partition; None if there is none."""
     topics = [(topic.topic_name, topic.partitions) for topic in response.topics]
     partition = _only(response.error_code, topics)
     if partition is None or partition.partition_index != PARTITION:
-        return None, False
-    settled = _common(quorum, response.node_endpoints, partition.error_code, partition, now_ms)
-    if settled is None and partition.error_code != error_codes.NONE:
-        settled = _unexpected(target, partition.error_code)
-    return partition, settled
+        return None, Common.BAD
+    common = _common(quorum, response.node_endpoints, partition.error_code, partition, now_ms)
+    if common is Common.HAS_MORE and partition.error_code != error_codes.NONE:
+        _unexpected(target, partition.error_code)
+        common = Common.BAD
+    return partition, common
 
 
 def _only(error_code: int, topics: Sequence[tuple[str, Sequence[T]]]) -> T | None:
@@ -229,36 +239,37 @@ def _only(error_code: int, topics: Sequence[tuple[str, Sequence[T]]]) -> T | Non
     return partitions[0] if name == CLUSTER_METADATA and len(partitions) == 1 else None
 
 
-def _common(quorum: Quorum, endpoints: Sequence[_Endpoint], error: int, leader: _Leader, now_ms: int) -> bool | None:
-    """Apply leader and epoch of a partition's response (maybeHandleCommonResponse); None: there is more in it."""
+def _common(quorum: QuorumState, endpoints: Sequence[_Endpoint], error: int, leader: _Leader, now_ms: int) -> Common:
+    """Apply leader and epoch of a partition's response (maybeHandleCommonResponse)."""
     leader_id = leader.leader_id
     endpoint = next((found for found in endpoints if found.node_id == leader_id), None)
     address = NodeEndpoint(leader_id, endpoint.host, endpoint.port) if endpoint else None
-    return _common_to(quorum, error, leader_id, leader.leader_epoch, address, now_ms)
+    return _reported(quorum, error, leader_id, leader.leader_epoch, address, now_ms)
 
 
-def _common_to(
-    quorum: Quorum, error: int, leader_id: int, epoch: int, address: NodeEndpoint | None, now_ms: int
-) -> bool | None:
+def _reported(
+    quorum: QuorumState, error: int, leader_id: int, epoch: int, address: NodeEndpoint | None, now_ms: int
+) -> Common:
+    """Apply a reported leader and epoch."""
     leader = leader_id if leader_id >= 0 else None
     if leader is not None and address is None:
         address = quorum.address_of(leader)
     if epoch < quorum.epoch or error == error_codes.UNKNOWN_LEADER_EPOCH:
-        return True
+        return Common.GOOD
     if not limits.is_reachable(epoch, quorum.epoch):
         _LOGGER.error("a response with leader epoch %d is ignored: no election could follow it", epoch)
-        return False
+        return Common.BAD
     if epoch > quorum.epoch or error in (error_codes.FENCED_LEADER_EPOCH, error_codes.NOT_LEADER_OR_FOLLOWER):
         changes = quorum.changes
         quorum.maybe_transition(leader, epoch, address, now_ms)
         # Do not ask a node without news again at once.
-        return quorum.changes > changes
+        return Common.GOOD if quorum.changes > changes else Common.BAD
     if leader is not None and quorum.leader_id is None:
         quorum.maybe_transition(leader, epoch, address, now_ms)
-        return None if error == error_codes.NONE else True
+        return Common.HAS_MORE if error == error_codes.NONE else Common.GOOD
     if error == error_codes.INVALID_VOTER_KEY:
-        return True
-    return None
+        return Common.GOOD
+    return Common.HAS_MORE
 
 
 def _unexpected(target: Target, error_code: int) -> bool:

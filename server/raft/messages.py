@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
+from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.states import Role
-from mockraft.server.raft.transitions import Quorum
 from mockraft.wire.messages import begin_quorum_epoch_request as begin
 from mockraft.wire.messages import end_quorum_epoch_request as end
 from mockraft.wire.messages import fetch_request as fetch
@@ -20,7 +20,7 @@ PRE_VOTE_VERSION = 2
 TOPIC_ID_VERSION = 13
 
 
-def vote_for(quorum: Quorum, voter: ReplicaKey) -> vote.VoteRequest:
+def vote_for(quorum: QuorumState, voter: ReplicaKey) -> vote.VoteRequest:
     """Build a Vote request, a pre-vote while this node is prospective."""
     partition = vote.PartitionData(
         partition_index=PARTITION,
@@ -36,7 +36,7 @@ def vote_for(quorum: Quorum, voter: ReplicaKey) -> vote.VoteRequest:
     return vote.VoteRequest(cluster_id=quorum.config.cluster_id, voter_id=voter.id, topics=[topic])
 
 
-def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
+def begin_epoch(quorum: QuorumState, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
     """Build a BeginQuorumEpoch request: this node leads."""
     config = quorum.config
     partition = begin.PartitionData(
@@ -55,7 +55,7 @@ def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequ
     )
 
 
-def end_epoch(quorum: Quorum) -> end.EndQuorumEpochRequest:
+def end_epoch(quorum: QuorumState) -> end.EndQuorumEpochRequest:
     """Build an EndQuorumEpoch request: this node resigned; preferred successors come first."""
     partition = end.PartitionData(
         partition_index=PARTITION,
@@ -70,7 +70,7 @@ def end_epoch(quorum: Quorum) -> end.EndQuorumEpochRequest:
     return end.EndQuorumEpochRequest(cluster_id=quorum.config.cluster_id, topics=[topic])
 
 
-def fetch_log(quorum: Quorum) -> fetch.FetchRequest:
+def fetch_log(quorum: QuorumState) -> fetch.FetchRequest:
     """Build a Fetch request from the end of this node's log."""
     log = quorum.log
     partition = fetch.FetchPartition(
@@ -90,7 +90,7 @@ def fetch_log(quorum: Quorum) -> fetch.FetchRequest:
     )
 
 
-def fetch_rest_of_snapshot(quorum: Quorum) -> fetch_snapshot.FetchSnapshotRequest:
+def fetch_rest_of_snapshot(quorum: QuorumState) -> fetch_snapshot.FetchSnapshotRequest:
     """Build a FetchSnapshot request for the next chunk."""
     following = quorum.following
     assert following is not None
@@ -112,7 +112,7 @@ def fetch_rest_of_snapshot(quorum: Quorum) -> fetch_snapshot.FetchSnapshotReques
     )
 
 
-def update_voter(quorum: Quorum) -> update.UpdateRaftVoterRequest:
+def update_voter(quorum: QuorumState) -> update.UpdateRaftVoterRequest:
     """Build an UpdateRaftVoter request with this voter's endpoints and kraft.version range."""
     local = quorum.log.local_voter
     return update.UpdateRaftVoterRequest(

@@ -14,13 +14,13 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterSet
+from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterSet
 from mockraft.server.raft import answers, messages, voter_changes
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
+from mockraft.server.raft.quorum_state import QuorumState, VoterChange
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
-from mockraft.server.raft.transitions import Quorum, VoterChange
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _STEPS_MAX = 16
 _FIRST_BOOTSTRAP_ID = -2
 
-Answered = Callable[[Quorum, Target, Any, int], bool]
+Answered = Callable[[QuorumState, Target, Any, int], bool]
 
 
-class Raft(Quorum):
+class Raft(QuorumState):
     """One node's view of the quorum.
 
     `log` is the metadata log, whose high watermark this moves. `automatic` False: no timeout starts an election or
@@ -134,7 +134,7 @@ class Raft(Quorum):
         own = (ReplicaKey(self.config.node_id, NO_DIRECTORY_ID), self.key)
         position = next((number for number, key in enumerate(successors) if key in own), len(successors))
         self.deadline_ms = now_ms + self._election_backoff_ms(position, len(successors))
-        self.next_ms = 0
+        self.wake()
 
     def fetched(self, replica: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
         """Record, as leader, a fetch of a replica that has this log up to `fetch_offset`."""
@@ -142,12 +142,16 @@ class Raft(Quorum):
         if self.leading.fetched(replica, fetch_offset, self.log.end_offset, now_ms):
             self.update_high_watermark(now_ms)
 
-    def add_voter(self, change: VoterChange, now_ms: int) -> None:
-        """Request the versions of a future voter; `change` was begun with `voter_changes.begin_adding`."""
-        endpoint = next(found for found in change.endpoints if found.name == self.config.controller_listener_name)
-        target = Target(change.key.id, endpoint.host, endpoint.port)
+    def add_voter(
+        self, key: ReplicaKey, endpoints: tuple[VoterEndpoint, ...], ack_when_committed: bool, now_ms: int
+    ) -> VoterChange:
+        """Begin to add a voter by a request for its versions. ApiError if that is not possible now."""
+        change = voter_changes.begin_addition(self, key, endpoints, ack_when_committed, now_ms)
+        endpoint = next(found for found in endpoints if found.name == self.config.controller_listener_name)
+        target = Target(key.id, endpoint.host, endpoint.port)
         request = ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
-        self._send(target, request, _newcomer_answered, now_ms)
+        self._send(target, request, _versions_received, now_ms)
+        return change
 
     def poll(self, now_ms: int) -> list[Outgoing]:
         """Do what is due and return the requests to send; one at a time is in flight to each node."""
@@ -164,10 +168,10 @@ class Raft(Quorum):
         target, answered = self._in_flight.pop(outgoing_id, (None, None))
         if target is None or answered is None or not self.requests.expects(target.id, outgoing_id):
             return
-        self.next_ms = 0
+        self.wake()
         succeeded = False
         try:
-            if response is not None or answered is _newcomer_answered:
+            if response is not None or answered is _versions_received:
                 succeeded = answered(self, target, response, now_ms)
         finally:
             self.requests.answered(target.id, outgoing_id, succeeded, now_ms)
@@ -340,8 +344,8 @@ class Raft(Quorum):
         return min(backoff_max_ms, (backoff_max_ms >> (successors - 1)) << (position - 1))
 
 
-def _newcomer_answered(quorum: Quorum, target: Target, response: ApiVersionsResponse | None, now_ms: int) -> bool:
-    return voter_changes.newcomer_answered(quorum, target.id, response, now_ms)
+def _versions_received(quorum: QuorumState, target: Target, response: ApiVersionsResponse | None, now_ms: int) -> bool:
+    return voter_changes.versions_received(quorum, target.id, response, now_ms)
 
 
 _POLLS: dict[Role, Callable[[Raft, int], None]] = {

@@ -5,6 +5,7 @@ Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.may
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from mockraft.releases import KRAFT_VERSION, Behaviour, release
@@ -19,12 +20,14 @@ from mockraft.server.controller.quorum.voter_set import (
 )
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.leading import Leading
-from mockraft.server.raft.transitions import Quorum, VoterChange
+from mockraft.server.raft.quorum_state import QuorumState, VoterChange
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
+_LOGGER = logging.getLogger("mockraft.raft")
 
-def check_leads(quorum: Quorum, epoch: int) -> int:
+
+def check_leads(quorum: QuorumState, epoch: int) -> int:
     """Return the error code for a request that only the leader of `epoch` answers (validateLeaderOnlyRequest)."""
     if epoch < quorum.epoch:
         return error_codes.FENCED_LEADER_EPOCH
@@ -33,8 +36,8 @@ def check_leads(quorum: Quorum, epoch: int) -> int:
     return error_codes.NONE if quorum.is_leader else error_codes.NOT_LEADER_OR_FOLLOWER
 
 
-def begin_adding(
-    quorum: Quorum, key: ReplicaKey, endpoints: tuple[VoterEndpoint, ...], ack_when_committed: bool, now_ms: int
+def begin_addition(
+    quorum: QuorumState, key: ReplicaKey, endpoints: tuple[VoterEndpoint, ...], ack_when_committed: bool, now_ms: int
 ) -> VoterChange:
     """Begin to add a voter; its versions are requested next. ApiError if that is not possible now."""
     voters = _voters_to_change(quorum, "adding", now_ms)
@@ -49,13 +52,13 @@ def begin_adding(
     if not quorum.requests.is_ready(key.id, now_ms):
         message = f"New voter {_shown(quorum, key)} is not ready to receive requests"
         raise ApiError(error_codes.REQUEST_TIMED_OUT, message)
-    change = VoterChange(key, _deadline_ms(quorum, now_ms), endpoints, ack_when_committed)
+    change = VoterChange("added", key, _deadline_ms(quorum, now_ms), endpoints, ack_when_committed)
     quorum.voter_change = change
-    quorum.next_ms = 0
+    quorum.wake()
     return change
 
 
-def newcomer_answered(quorum: Quorum, voter_id: int, response: ApiVersionsResponse | None, now_ms: int) -> bool:
+def versions_received(quorum: QuorumState, voter_id: int, response: ApiVersionsResponse | None, now_ms: int) -> bool:
     """Add the new voter if its ApiVersions response (None: none came) fits and it is caught up."""
     change = quorum.voter_change
     if quorum.leading is None or change is None or change.key.id != voter_id:
@@ -85,11 +88,11 @@ def newcomer_answered(quorum: Quorum, voter_id: int, response: ApiVersionsRespon
     _append(quorum, voters, change, now_ms)
     if not change.ack_when_committed and change.result is None:
         change.result = (error_codes.NONE, None)
-        quorum.changes += 1
+        quorum.changed()
     return True
 
 
-def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
+def remove(quorum: QuorumState, key: ReplicaKey, now_ms: int) -> VoterChange:
     """Remove a voter. ApiError if that is not possible now, or if it is not a voter or the last one."""
     voters = _voters_to_change(quorum, "removing", now_ms)
     left = voters.removed(key)
@@ -97,13 +100,13 @@ def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
         known = voters.keys_text(partial(_shown, quorum))
         message = f"Cannot remove voter {_shown(quorum, key)} from the set of voters {known}"
         raise ApiError(error_codes.VOTER_NOT_FOUND, message)
-    change = VoterChange(key, _deadline_ms(quorum, now_ms))
+    change = VoterChange("removed", key, _deadline_ms(quorum, now_ms))
     quorum.voter_change = change
     _append(quorum, left, change, now_ms)
     return change
 
 
-def update(quorum: Quorum, node: VoterNode, now_ms: int) -> int:
+def update(quorum: QuorumState, node: VoterNode, now_ms: int) -> int:
     """Update a voter's endpoints and versions; return the error code."""
     leading, log = quorum.leading, quorum.log
     if leading is None:
@@ -127,7 +130,7 @@ def update(quorum: Quorum, node: VoterNode, now_ms: int) -> int:
     return error_codes.NONE
 
 
-def upgrade_kraft_version(quorum: Quorum, level: int, now_ms: int) -> None:
+def upgrade_kraft_version(quorum: QuorumState, level: int, now_ms: int) -> None:
     """Finalize kraft.version above 0: the level and the voters become records. ApiError if a voter is not ready."""
     leading = quorum.leading
     if leading is None:
@@ -139,17 +142,17 @@ def upgrade_kraft_version(quorum: Quorum, level: int, now_ms: int) -> None:
     if not leading.has_directory_ids():
         # Kafka ends here with an IllegalStateException.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-    quorum.append_control(control_records(level, voters), now_ms, alone=voters.is_only_voter(quorum.key))
+    quorum.append_control(control_records(level, voters), voters, now_ms)
 
 
-def expire(quorum: Quorum, now_ms: int) -> None:
+def expire(quorum: QuorumState, now_ms: int) -> None:
     """Abort a change that takes too long; its records stay in the log."""
     change = quorum.voter_change
     if change is not None and now_ms >= change.deadline_ms:
         change.finish(quorum, error_codes.REQUEST_TIMED_OUT, None)
 
 
-def _voters_to_change(quorum: Quorum, doing: str, now_ms: int) -> VoterSet:
+def _voters_to_change(quorum: QuorumState, doing: str, now_ms: int) -> VoterSet:
     leading, log = quorum.leading, quorum.log
     assert isinstance(leading, Leading)
     expire(quorum, now_ms)
@@ -171,17 +174,19 @@ def _voters_to_change(quorum: Quorum, doing: str, now_ms: int) -> VoterSet:
     return log.voters
 
 
-def _shown(quorum: Quorum, key: ReplicaKey) -> str:
+def _shown(quorum: QuorumState, key: ReplicaKey) -> str:
     """Return a voter as the release's texts show it."""
     is_plain = release(quorum.config.release).has(Behaviour.DIRECTORY_IDS_ARE_PLAIN)
     return str(key) if is_plain else key.as_optional()
 
 
-def _append(quorum: Quorum, voters: VoterSet, change: VoterChange | None, now_ms: int) -> None:
+def _append(quorum: QuorumState, voters: VoterSet, change: VoterChange | None, now_ms: int) -> None:
+    offset = quorum.log.end_offset
     if change is not None:
-        change.last_offset = quorum.log.end_offset
-    quorum.append_control([voters_record(voters)], now_ms, alone=voters.is_only_voter(quorum.key))
+        change.last_offset = offset
+    _LOGGER.info("node %d: latest set of voters is %s at offset %d", quorum.config.node_id, voters.keys_text(), offset)
+    quorum.append_control([voters_record(voters)], voters, now_ms)
 
 
-def _deadline_ms(quorum: Quorum, now_ms: int) -> int:
+def _deadline_ms(quorum: QuorumState, now_ms: int) -> int:
     return now_ms + quorum.config.controller_quorum_request_timeout_ms

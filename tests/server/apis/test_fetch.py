@@ -1,3 +1,4 @@
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -134,6 +135,28 @@ def test_a_bad_fetch_is_refused_at_once_in_the_partition(rig: Any, fields: dict[
     assert (response.error_code, partition.error_code) == (0, error)
     assert (partition.high_watermark, partition.records) == (-1, b"")
     assert partition.current_leader.leader_epoch == 1
+
+
+def test_an_observer_that_is_refused_again_and_again_is_logged_once_a_minute_for_each_cause(
+    rig: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mockraft.raft")
+    connection, logged = rig.connect(), []
+    for advanced_ms, epoch, times in [
+        (0, 2, 9),
+        (0, 2, 1),
+        (59_999, 2, 10),
+        (0, 0, 9),
+        (1, 2, 9),
+        (0, 2, 1),
+        (0, 0, 1),
+    ]:
+        rig.now_ms += advanced_ms
+        for _ in range(times):
+            rig.ask(connection, request(epoch=epoch), 18)
+        logged.append(len(caplog.records))
+    assert logged == [0, 1, 1, 1, 1, 2, 3]
+    assert "is refused again and again: UNKNOWN_LEADER_EPOCH: Fetch at offset" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("fields", [{"cluster_id": ""}, {"cluster_id": "other"}, {"cluster_id": "other", "topics": []}])

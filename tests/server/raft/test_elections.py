@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ElectionState, ReplicaKey
+from mockraft.server.raft.quorum_state import InconsistentLeaderError
 from mockraft.server.raft.states import Role, Votes, Voting, can_step, grants
-from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages import begin_quorum_epoch_response, end_quorum_epoch_response
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest

@@ -1,3 +1,4 @@
+import logging
 import re
 from typing import Any
 
@@ -25,9 +26,8 @@ def versions(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
 
 def begin(node: Any, key: ReplicaKey = NEW, *, ack_when_committed: bool = True) -> Any:
     """Begin to add a voter; gives the change and the question to the newcomer."""
-    change = voter_changes.begin_adding(node.raft, key, ENDPOINTS, ack_when_committed, node.now_ms)
+    change = node.raft.add_voter(key, ENDPOINTS, ack_when_committed, node.now_ms)
     assert node.raft.next_ms <= node.now_ms
-    node.raft.add_voter(change, node.now_ms)
     (asked,) = node.poll()
     assert asked.message == ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
     assert (asked.host, asked.port) == ("node7", 9007)
@@ -36,7 +36,7 @@ def begin(node: Any, key: ReplicaKey = NEW, *, ack_when_committed: bool = True) 
 
 def refusal(node: Any, key: ReplicaKey = NEW) -> ApiError:
     with pytest.raises(ApiError) as refused:
-        voter_changes.begin_adding(node.raft, key, ENDPOINTS, True, node.now_ms)
+        node.raft.add_voter(key, ENDPOINTS, True, node.now_ms)
     return refused.value
 
 
@@ -264,3 +264,27 @@ def test_each_step_of_a_change_is_news_for_parked_requests(alone: Any) -> None:
     alone.raft.resign(alone.now_ms)
     counts.append(alone.raft.changes)
     assert sorted(set(counts)) == counts
+
+
+def test_voters_that_come_and_go_are_lines_of_the_log(alone: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mockraft.raft")
+    _, asked = begin(alone)
+    alone.answer(asked, versions(2, 2))
+    _, asked = begin(alone)
+    offset = alone.log.end_offset
+    alone.answer(asked, versions())
+    alone.raft.fetched(NEW, alone.log.end_offset, alone.now_ms)
+    voter_changes.remove(alone.raft, NEW, alone.now_ms)
+    own, new = alone.raft.key, NEW
+    refused = "Aborted add voter operation for .* doesn't support the finalized version 1"
+    wanted = [
+        f"node 1: voter {new} is not added: INVALID_REQUEST: {refused}",
+        f"node 1: latest set of voters is .* at offset {offset}",
+        f"node 1: voter {new} is added",
+        f"node 1: latest set of voters is .* at offset {offset + 1}",
+        f"node 1: voter {new} is removed",
+    ]
+    assert own.id == 1
+    assert len(caplog.messages) == len(wanted), caplog.messages
+    for pattern, line in zip(wanted, caplog.messages, strict=True):
+        assert re.fullmatch(pattern.replace("(", r"\(").replace(")", r"\)").replace("[", r"\["), line), (pattern, line)

@@ -25,9 +25,9 @@ from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.topics.elections import Candidates
 from mockraft.server.raft.leading import Leading
+from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role, Votes
-from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import record_batch
 
 from ...budgets import sample, soak
@@ -64,13 +64,13 @@ def _commits_at_once(leading: Leading, end_offset: int) -> int:
     return end_offset if end_offset > leading.epoch_start_offset else -1
 
 
-def _goes_back(quorum: Quorum, now_ms: int) -> None:
+def _goes_back(quorum: QuorumState, now_ms: int) -> None:
     _update_high_watermark(quorum, now_ms)
     if quorum.log.end_offset % 7 == 0 and quorum.leading is not None and quorum.leading.established:
         quorum.log.high_watermark -= 1
 
 
-_update_high_watermark = Quorum.update_high_watermark
+_update_high_watermark = QuorumState.update_high_watermark
 
 
 def _appends_in_the_first_epoch(log: MetadataLog, records: Any, now_ms: int) -> int:
@@ -199,7 +199,7 @@ DEFECTS: list[tuple[Any, str, Any, str, int]] = [
     (Raft, "vote", _votes_again, "one_vote_per_epoch", 0),
     (MetadataLog, "save_election", _does_not_save, "epochs_never_go_back", 0),
     (Controller, "lost_leadership", _stays_active, "only_leaders_are_active", 4),
-    (Quorum, "update_high_watermark", _goes_back, "high_watermark_never_goes_back", 0),
+    (QuorumState, "update_high_watermark", _goes_back, "high_watermark_never_goes_back", 0),
     (MetadataLog, "append", _appends_in_the_first_epoch, "logs_match", 12),
     (Leading, "committed_offset", _commits_at_once, "committed_records_are_kept", 9),
     (Candidates, "may_lead", _elects_the_first, "leaders_are_in_sync", 1),

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from mockraft.server.controller.quorum.election_state import ElectionState
 from mockraft.server.raft.outgoing import NodeEndpoint
+from mockraft.server.raft.quorum_state import InconsistentLeaderError
 from mockraft.server.raft.states import Role
-from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.wire import error_codes
 from mockraft.wire.messages import begin_quorum_epoch_response as begin
 from mockraft.wire.messages import end_quorum_epoch_response as end

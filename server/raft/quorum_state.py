@@ -15,7 +15,7 @@ from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, VoterEndpoint, control_records
+from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, VoterEndpoint, VoterSet, control_records
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
@@ -50,11 +50,13 @@ class Following:
 
 @dataclass(slots=True)
 class VoterChange:
-    """A change in progress. `result` is the outcome for its request: error code and message.
+    """A change in progress: voter `key` is `doing`, "added" or "removed".
 
+    `result` is the outcome for its request: error code and message.
     `last_offset` is that of its VotersRecord, -1 before it is written: the new voter's versions are being requested.
     """
 
+    doing: str
     key: ReplicaKey
     deadline_ms: int
     endpoints: tuple[VoterEndpoint, ...] = ()
@@ -62,24 +64,31 @@ class VoterChange:
     last_offset: int = -1
     result: tuple[int, str | None] | None = None
 
-    def committed(self, quorum: Quorum) -> None:
+    def committed(self, quorum: QuorumState) -> None:
         """Complete the change if the high watermark passed it; a leader that it removed resigns."""
         if 0 <= self.last_offset < quorum.log.high_watermark:
             self.finish(quorum, error_codes.NONE, None)
             if not quorum.is_voter:
                 quorum.resign_requested = True
-                quorum.next_ms = 0
+                quorum.wake()
 
-    def finish(self, quorum: Quorum, error_code: int, message: str | None) -> None:
+    def finish(self, quorum: QuorumState, error_code: int, message: str | None) -> None:
         """End the change; its request is answered if it was not before."""
         if error_code != error_codes.NONE and message is None:
             message = error_codes.message(error_code)
+        if error_code == error_codes.NONE:
+            _LOGGER.info("node %d: voter %s is %s", quorum.config.node_id, self.key, self.doing)
+        else:
+            _LOGGER.warning(
+                "node %d: voter %s is not %s: %s: %s",
+                *(quorum.config.node_id, self.key, self.doing, error_codes.name(error_code), message),
+            )
         self.result = self.result or (error_code, message)
         quorum.voter_change = None
-        quorum.changes += 1
+        quorum.changed()
 
 
-class Quorum:
+class QuorumState:
     """A node's role, epoch and leader, and the state of that role.
 
     `deadline_ms` ends the role's timeout (election or fetch), `next_ms` is when `Raft.poll` has work, `changes` counts
@@ -138,6 +147,15 @@ class Quorum:
         """Return the address of a voter."""
         found = self.log.voters.endpoint(voter_id, self.config.controller_listener_name)
         return NodeEndpoint(voter_id, found.host, found.port) if found else None
+
+    def wake(self) -> None:
+        """Have the next poll come at once: what it waited for is no longer so."""
+        self.next_ms = 0
+
+    def changed(self) -> None:
+        """Have parked requests look again, and the next poll come at once."""
+        self.changes += 1
+        self.wake()
 
     def start(self, now_ms: int) -> None:
         """Restore the role that the persisted election leaves this node; the only voter leads at once."""
@@ -245,7 +263,7 @@ class Quorum:
             )
             _LOGGER.error("node %d: %s", self.config.node_id, self.failure)
         self.deadline_ms = self._election_deadline_ms(now_ms)
-        self.next_ms = 0
+        self.wake()
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Persist this epoch's vote."""
@@ -254,7 +272,7 @@ class Quorum:
         self.deadline_ms = self._election_deadline_ms(now_ms)
         if self.role is Role.PROSPECTIVE:
             self.votes = self._new_votes()
-        self.next_ms = 0
+        self.wake()
 
     def record_vote(self, voter_id: int, granted: bool, now_ms: int) -> None:
         """Record a voter's response in the current election."""
@@ -306,15 +324,18 @@ class Quorum:
             if first:
                 self.listener.became_leader(self.epoch, now_ms)
 
-    def append_control(self, pairs: list[tuple[bytes, bytes]], now_ms: int, *, alone: bool) -> int:
-        """Append control records as leader, after which this node is the only voter or not; return their offset."""
+    def append_control(self, pairs: list[tuple[bytes, bytes]], voters: VoterSet, now_ms: int) -> int:
+        """Append control records as leader, after which these are the voters; return their offset.
+
+        Records commit at once only if this node was alone before them and is after them.
+        """
+        alone = voters.is_only_voter(self.key)
         self.log.commits_alone = alone and self.log.commits_alone
         offset = self.log.append_control(pairs, now_ms)
         self.log.commits_alone = alone
         assert self.leading is not None
         self.leading.change_voters(self.log.voters)
-        self.changes += 1
-        self.next_ms = 0
+        self.changed()
         self.update_high_watermark(now_ms)
         return offset
 
@@ -340,7 +361,7 @@ class Quorum:
         pairs = [(record_batch.control_key(record_batch.LEADER_CHANGE), message.write(0))]
         if log.kraft_version and (log.voters_offset == BEFORE_THE_LOG or voters.needs_update(local)):
             pairs += control_records(log.kraft_version, voters.updated(local) or voters)
-        self.append_control(pairs, now_ms, alone=voters.is_only_voter(self.key))
+        self.append_control(pairs, voters, now_ms)
 
     def _count_votes(self, now_ms: int) -> None:
         assert self.votes is not None
@@ -378,8 +399,7 @@ class Quorum:
         self.votes = self.following = None
         self.unacknowledged, self.successors = set(), []
         self.resign_requested = False
-        self.changes += 1
-        self.next_ms = 0
+        self.changed()
         self.requests.reset()
         _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, epoch)
         if before is Role.LEADER:
