@@ -65,7 +65,7 @@ class Command:
 
     @property
     def explanation(self) -> str:
-        """What the help says before the options."""
+        """The text of the help before the options."""
         return (self.about or inspect.getdoc(self.run) or "").strip()
 
     @cached_property
@@ -106,7 +106,7 @@ class Command:
 
 
 class Reading(NamedTuple):
-    """What arguments say: values by option, names of the options that were given, and a subcommand with the rest."""
+    """The meaning of arguments: values by option, names of the options given, and a subcommand with the rest."""
 
     values: dict[str, object]
     given: set[str]

@@ -81,7 +81,7 @@ class Scripts(Protocol):
 
 @dataclass
 class Parts(Generic[ApiT]):
-    """What a listener is made of: its name, APIs by key, limits, journal, logins, stubs, and message classes."""
+    """The parts of a listener: its name, APIs by key, limits, journal, logins, stubs, and message classes."""
 
     name: str
     apis: dict[int, ApiT]

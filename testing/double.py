@@ -1,4 +1,4 @@
-"""What controllers and quorums in a test have in common: their options, their simulated brokers, the admin API."""
+"""Members that controllers and quorums in a test share: their options, their simulated brokers, the admin API."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ SMALL_BODY_BYTES = 256
 
 
 class Answer(NamedTuple):
-    """What was sent: a response's bytes with their length (empty for none), its version, and who served it.
+    """The answer sent: a response's bytes with their length (empty for none), its version, and who served it.
 
     `failure` is the traceback of a handler that raised. `matched` is the id of the stub that served it; `unmatched`:
     strict stubs did not expect the request. `reason` is why there is no answer, or how it was altered.

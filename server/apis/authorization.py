@@ -20,7 +20,7 @@ _log = logging.getLogger("mockraft.authorizer")
 
 
 class Requester(Protocol):
-    """Who asks, from where: the part of a request's context that decisions are made by."""
+    """The client that asks: the part of a request's context that decisions are made by."""
 
     @property
     def principal(self) -> str:

@@ -1,4 +1,4 @@
-"""What every action of a stub is, and the plan that a stub's actions make of an answer, once for all its requests."""
+"""The form of every action of a stub, and the plan that a stub's actions make of an answer, once for all."""
 
 from __future__ import annotations
 

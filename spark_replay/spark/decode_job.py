@@ -28,7 +28,7 @@ FORMATS = ("parquet", "json")
 
 
 class TableOptions(NamedTuple):
-    """What is written: the tables of `only`, and for each API of `typed` a table with typed columns.
+    """The choice of tables: those of `only`, and for each API of `typed` a table with typed columns.
 
     Only records of `topics` are read for the table records (none: of all). Secrets are hidden, in the bytes too, unless
     `show_secrets`. With `day` only its rows (of file_events, which have no time, all) are written, as Parquet, with the

@@ -37,7 +37,7 @@ GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
 
 
 class Limits(NamedTuple):
-    """What a reassembler keeps at most.
+    """Limits of what a reassembler keeps.
 
     `held_bytes_max` are the bytes of one direction that may wait for missing bytes before those are given up, and
     `waiting_bytes_max` the bytes that may wait of all connections: those, and frames for partners. Beyond

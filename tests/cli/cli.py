@@ -23,7 +23,7 @@ DEADLINE_S = 120.0
 
 
 class Result(NamedTuple):
-    """What a command wrote, and how it ended."""
+    """Output of a command, and how it ended."""
 
     exit_code: int
     stdout_bytes: bytes
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
     @property
     def stdout(self) -> str:
-        """What it wrote on stdout, as text."""
+        """Its standard output as text."""
         return self.stdout_bytes.decode()
 
     @property

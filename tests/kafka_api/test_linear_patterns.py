@@ -39,9 +39,12 @@ def test_time_grows_with_the_length_of_the_text(pattern: str, characters: str) -
 def cpu_s(pattern: str, characters: str, size: int) -> float:
     text = "".join(random.Random(1).choices(characters, k=size)) + "#"
     found = compiled(pattern)
-    begin = time.process_time()
-    assert not found.search(text)
-    return time.process_time() - begin
+    spent = []
+    for _ in range(3):  # the least: a garbage collection may fall into any one
+        begin = time.process_time()
+        assert not found.search(text)
+        spent.append(time.process_time() - begin)
+    return min(spent)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class MetadataLog:
 
     @property
     def behaviours(self) -> frozenset[Behaviour]:
-        """What the kraft.version brings."""
+        """The rules that the kraft.version brings."""
         return self._voters.behaviours
 
     @property
