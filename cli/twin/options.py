@@ -13,7 +13,8 @@ from mockraft.kafka_api.options import Option, blaming, option
 if TYPE_CHECKING:
     from mockraft.twin import History, Moment
 
-Source = Annotated[Path, Option(flags=("--from",), help="A data directory, snapshot, segment or capture.")]
+SOURCE_HELP = "A data directory, snapshot, segment or capture."
+Source = Annotated[Path, Option(flags=("--from",), help=SOURCE_HELP)]
 AsJson = Annotated[bool, Option(flags=("--json",), help="As JSON.")]
 
 _NAMES_SHOWN = 3

@@ -6,15 +6,16 @@ import json
 import logging
 import os
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end_without
-from mockraft.cli.twin.options import AsJson, Source, about, history_of, report
-from mockraft.kafka_api.options import Option, OptionError, blaming
+from mockraft.cli.twin.options import SOURCE_HELP, about, history_of, report
+from mockraft.kafka_api.options import OptionError, argument, blaming, option, required
 
 if TYPE_CHECKING:
     from mockraft.testing.plan import PlanOutcome
@@ -62,28 +63,23 @@ plan.yaml, with every kind of step:
     failed="a step was refused, or a partition is made unavailable, or is so at the end",
 )
 
-Plan = Annotated[
-    Path | None, Option(is_argument=True, metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")
-]
-At = Annotated[str | None, Option(metavar="OFFSET|TIME", help="Begin with the state after that record.")]
-All = Annotated[bool, Option(flags=("--all",), help="Also simulate brokers that were fenced.")]
-SaveTest = Annotated[Path | None, Option(metavar="FILE", help="Write a pytest test, and its state beside it.")]
-Overwrite = Annotated[bool, Option(flags=("--overwrite",), help="Let --save-test replace an existing test.")]
-Html = Annotated[Path | None, Option(flags=("--html",), metavar="FILE", help="Write a page with a picture.")]
-SessionTimeout = Annotated[int, Option(lowest=1, help="broker.session.timeout.ms of the controllers.")]
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The options of the command."""
+
+    source: Path = required("--from", help=SOURCE_HELP)
+    plan: Path | None = argument(None, metavar="PLAN", help="The steps, as YAML or JSON. Default: none.")
+    at: str | None = option(None, metavar="OFFSET|TIME", help="Begin with the state after that record.")
+    all_brokers: bool = option(False, "--all", help="Also simulate brokers that were fenced.")
+    session_timeout_ms: int = option(9_000, lowest=1, help="broker.session.timeout.ms of the controllers.")
+    save_test: Path | None = option(None, metavar="FILE", help="Write a pytest test, and its state beside it.")
+    overwrite: bool = option(False, help="Let --save-test replace an existing test.")
+    html: Path | None = option(None, metavar="FILE", help="Write a page with a picture.")
+    as_json: bool = option(False, "--json", help="As JSON.")
 
 
-def plan(
-    source: Source,
-    plan: Plan = None,
-    at: At = None,
-    all_brokers: All = False,
-    session_timeout_ms: SessionTimeout = 9_000,
-    save_test: SaveTest = None,
-    overwrite: Overwrite = False,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:
+def plan(options: PlanOptions) -> None:
     """Do the steps; see ABOUT."""
     from mockraft import Controller
     from mockraft.testing.plan import read_plan
@@ -91,6 +87,7 @@ def plan(
     from mockraft.testing.plan.written_test import write_test
     from mockraft.testing.twins import with_registrations
 
+    html, save_test = options.html, options.save_test
     logging.getLogger().addHandler(logging.NullHandler())
     if html is not None:
         try:
@@ -99,17 +96,17 @@ def plan(
             end_without("twin plan", error.name, "conformance")
         if not os.access(html.parent, os.W_OK):  # before the plan, which may take minutes
             raise OptionError(f"{html.parent}: there is no folder to write to", "--html")
-    if save_test is not None and save_test.exists() and not overwrite:
+    if save_test is not None and save_test.exists() and not options.overwrite:
         raise OptionError(f"{save_test} exists: replace it and its state with --overwrite", "--save-test")
     try:
         with blaming("PLAN", OSError, ValueError):
-            steps = read_plan(plan) if plan is not None else []
+            steps = read_plan(options.plan) if options.plan is not None else []
     except ModuleNotFoundError as error:
         end_without("twin plan", error.name, "admin")
-    history = history_of(source)
-    which: Which = "all" if all_brokers else "live"
+    history = history_of(options.source)
+    which: Which = "all" if options.all_brokers else "live"
     with blaming("--at"):
-        moment = history.moment(at)
+        moment = history.moment(options.at)
         steps = with_registrations(steps, moment.image, history, moment)
         simulated = _simulated(history, moment, which, is_needed=bool(steps))
         twin = Controller.sync(
@@ -117,16 +114,16 @@ def plan(
             twin_at=moment,
             clock="virtual",
             twin_brokers=which,
-            session_timeout_ms=session_timeout_ms,
+            session_timeout_ms=options.session_timeout_ms,
             seed=0,
         )
     with twin as controller:
         outcome: PlanOutcome = controller.plan(steps)
     report(history, moment, simulated)
-    print(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if as_json else str(outcome))
+    print(json.dumps(outcome.to_json(), indent=1, ensure_ascii=False) if options.as_json else str(outcome))
     if save_test is not None:
         with blaming("--save-test", OSError, ValueError):
-            written = write_test(save_test, history, moment, steps, which, session_timeout_ms)
+            written = write_test(save_test, history, moment, steps, which, options.session_timeout_ms)
         print(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", file=sys.stderr)
         if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
             print(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", file=sys.stderr)
