@@ -68,10 +68,6 @@ class ListenerLimits(Protocol):
 class Scripts(Protocol):
     """Stubs of a listener."""
 
-    @property
-    def is_armed(self) -> bool:
-        """True if there may be a stub for a request."""
-
     def consider(self, request: AnyRequest, own: Callable[[], Result]) -> Scripted | None:
         """Return the request with its stub; None if no stub applies. `own` returns the server's own answer."""
 
@@ -81,14 +77,17 @@ class Scripts(Protocol):
 
 @dataclass
 class Parts(Generic[ApiT]):
-    """The parts of a listener: its name, APIs by key, limits, journal, logins, stubs, and message classes."""
+    """The parts of a listener: its name, APIs by key, limits, journal, logins, stubs, and message classes.
+
+    `scripts` returns None while no stub can apply.
+    """
 
     name: str
     apis: dict[int, ApiT]
     limits: ListenerLimits
     journal: Journal
     logins: Logins
-    scripts: Scripts | None = None
+    scripts: Callable[[], Scripts | None] = lambda: None
     messages: MessageLookup = messages
 
 
@@ -285,10 +284,11 @@ class Listener(Generic[ApiT, ContextT]):
         ctx = self.context(header, connection.client, now_ms)
         request = PendingRequest(connection, api, body, ctx, now_ms, received_us)
         try:
-            if self._scripts is not None and self._scripts.is_armed:
-                response = self._scripted(request, lambda: self.answer(request), now_ms)
-            else:
+            scripts = self._scripts()
+            if scripts is None:
                 response = self.answer(request)
+            else:
+                response = _scripted(scripts, request, lambda: self.answer(request), now_ms)
         except ConnectionClosedError as reason:
             self._close(connection, "request", str(reason), now_ms, effects)
             return 0
@@ -311,12 +311,6 @@ class Listener(Generic[ApiT, ContextT]):
             raise WireError(f"API {name} ({header.api_key}) is not served on this listener")
         raise WireError(f"{name} ({header.api_key}) has no version {header.api_version} here")
 
-    def _scripted(self, request: PendingRequest[ApiT, ContextT], own: Callable[[], Result], now_ms: int) -> Result:
-        """Return the answer of the request's stub, else the server's own."""
-        assert self._scripts is not None
-        request.scripted = self._scripts.consider(request, own)
-        return own() if request.scripted is None else request.scripted.begin(now_ms)
-
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: Effects) -> bool:
         """Let the connection's login judge a frame; return False if the APIs answer it."""
         login = connection.authentication
@@ -330,8 +324,8 @@ class Listener(Generic[ApiT, ContextT]):
             ctx = self.context(header, connection.client, now_ms)
             request = PendingRequest(connection, self.apis[header.api_key], body, ctx, now_ms)
             result: Result = response
-            if self._scripts is not None and self._scripts.is_armed and verdict.failure is None:
-                result = self._scripted(request, lambda: response, now_ms)
+            if verdict.failure is None and (scripts := self._scripts()) is not None:
+                result = _scripted(scripts, request, lambda: response, now_ms)
             self._deliver(request, result, now_ms, answers)
         elif verdict.token is not None:
             answers.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
@@ -451,10 +445,16 @@ class Listener(Generic[ApiT, ContextT]):
         self._logins.forget(connection_id)
         self._parked.pop(connection_id, None)
         self.received_bytes -= connection.held_bytes
-        if self._scripts is not None and self._scripts.is_armed:
-            self._scripts.forget_connection(connection_id)
+        if (scripts := self._scripts()) is not None:
+            scripts.forget_connection(connection_id)
         if request is not None and request.scripted is not None and (answer := request.scripted.ended()) is not None:
             request.scripted.served(self._note(request, answer, closed.closed_ms), closed.closed_ms)
         connection.parked = None
         connection.waiting.clear()
         self.journal.add_closed(closed, kind)
+
+
+def _scripted(scripts: Scripts, request: AnyRequest, own: Callable[[], Result], now_ms: int) -> Result:
+    """Return the answer of the request's stub, else the server's own."""
+    request.scripted = scripts.consider(request, own)
+    return own() if request.scripted is None else request.scripted.begin(now_ms)

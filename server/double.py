@@ -22,7 +22,12 @@ from mockraft.kafka_api.journal.verification import described
 from mockraft.releases import DEFAULT, release
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
-from mockraft.server.running import NothingRunsError, RunningController, most_advanced
+from mockraft.server.running import (
+    NothingRunsError,
+    RunningController,
+    most_advanced,
+    quorum_failure,
+)
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.near_misses import NearMiss
@@ -331,23 +336,11 @@ class Double:
     @property
     def failure(self) -> str | None:
         """Reason why nothing can be committed now: no majority works, or no leader is known. None if it can."""
-        if (failure := self.quorum_failure) is not None:
+        if (failure := quorum_failure(self.nodes())) is not None:
             return failure
         controllers = [each.controller for each in self.nodes().values()]
         has_leader = any(each.epoch != STANDBY or each.raft.leader_endpoint is not None for each in controllers)
         return None if has_leader else "no controller is active"
-
-    @property
-    def node_failures(self) -> list[str]:
-        """Nodes that cannot continue, each with the reason (`Controller.failure`)."""
-        found = ((node_id, each.controller.failure) for node_id, each in self.nodes().items())
-        return [f"node {node_id}: {failure}" for node_id, failure in found if failure is not None]
-
-    @property
-    def quorum_failure(self) -> str | None:
-        """Reasons of the nodes that cannot continue if the others are no majority, else None."""
-        failures = self.node_failures
-        return "; ".join(failures) if 2 * len(failures) >= max(len(self.nodes()), 1) else None
 
     def advance(self, ms: int) -> None:
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.

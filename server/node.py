@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.connections import PendingRequest, Result
@@ -19,7 +19,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.effects import Effect, SendToNode
 from mockraft.server.quorum_requests import QuorumRequests
-from mockraft.server.scripted import ScriptedRequests
 from mockraft.server.security_options import uses_sasl, uses_tls
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     import random
 
     from mockraft.kafka_api.api import Client
+    from mockraft.server.scripted import ScriptedRequests
     from mockraft.wire.connection import Request
     from mockraft.wire.message import Message
 
@@ -58,13 +58,20 @@ class Node(Listener[AnyApi, RequestContext]):
                 limits=config,
                 journal=journal or Journal(*limits, api_name, config.node_id, ids, show_secrets=shown),
                 logins=_logins(controller, apis, rng),
-                scripts=ScriptedRequests(self.script.stubs, self, config.node_id),
+                scripts=lambda: self._scripted_requests if self.script.stubs.is_armed else None,
                 messages=config.overlay or messages,
             )
         )
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
+
+    @cached_property
+    def _scripted_requests(self) -> ScriptedRequests:
+        # Imported with the first stub: most controllers of `mockraft serve` start without any.
+        from mockraft.server.scripted import ScriptedRequests
+
+        return ScriptedRequests(self.script.stubs, self, self.config.node_id)
 
     def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
         """Return the context of a request."""

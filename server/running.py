@@ -174,6 +174,18 @@ def most_advanced(nodes: Mapping[int, RunningController]) -> RunningController:
     return max(nodes.values(), key=knows)
 
 
+def node_failures(nodes: Mapping[int, RunningController]) -> list[str]:
+    """Return the nodes that cannot continue, each with the reason (`Controller.failure`)."""
+    found = ((node_id, each.controller.failure) for node_id, each in nodes.items())
+    return [f"node {node_id}: {failure}" for node_id, failure in found if failure is not None]
+
+
+def quorum_failure(nodes: Mapping[int, RunningController]) -> str | None:
+    """Return the reasons of the nodes that cannot continue if the others are no majority, else None."""
+    failures = node_failures(nodes)
+    return "; ".join(failures) if 2 * len(failures) >= max(len(nodes), 1) else None
+
+
 def _node(
     config: ControllerConfig,
     raft: Raft,

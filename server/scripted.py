@@ -205,17 +205,12 @@ class ScriptedRequest:
 
 
 class ScriptedRequests:
-    """The stubs of a listener, applied to its requests. `consider` is called only while stubs are armed."""
+    """The stubs of a listener, applied to its requests. Listeners ask for it only while stubs are armed."""
 
     def __init__(self, stubs: StubList, listener: Listener[Any, Any], node_id: int) -> None:
         self.stubs = stubs
         self.listener = listener
         self._node_id = node_id
-
-    @property
-    def is_armed(self) -> bool:
-        """True if there may be a stub for a request."""
-        return self.stubs.is_armed
 
     def consider(self, request: AnyRequest, own: Callable[[], Result]) -> ScriptedRequest | None:
         """Return the request with its stub; None if no stub applies. `own` returns the server's own answer."""

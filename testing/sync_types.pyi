@@ -200,12 +200,6 @@ class SyncController(Facade):
     @property
     def failure(self) -> str | None:
         """Reason why nothing can be committed now: no majority works, or no leader is known. None if it can."""
-    @property
-    def node_failures(self) -> list[str]:
-        """Nodes that cannot continue, each with the reason (`Controller.failure`)."""
-    @property
-    def quorum_failure(self) -> str | None:
-        """Reasons of the nodes that cannot continue if the others are no majority, else None."""
     def advance(self, ms: int) -> None:
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.
 
@@ -408,12 +402,6 @@ class SyncQuorum(Facade):
     @property
     def failure(self) -> str | None:
         """Reason why nothing can be committed now: no majority works, or no leader is known. None if it can."""
-    @property
-    def node_failures(self) -> list[str]:
-        """Nodes that cannot continue, each with the reason (`Controller.failure`)."""
-    @property
-    def quorum_failure(self) -> str | None:
-        """Reasons of the nodes that cannot continue if the others are no majority, else None."""
     def advance(self, ms: int) -> None:
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.
 

@@ -20,8 +20,7 @@ from mockraft.kafka_api.journal import ClosedConnection
 from mockraft.kafka_api.options import OptionError
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.double import Double
-from mockraft.server.running import event_loop
+from mockraft.server.running import event_loop, quorum_failure
 from mockraft.server.stubs.script import Script
 
 if TYPE_CHECKING:
@@ -70,7 +69,11 @@ async def _serve(
         if is_about_address(error):
             return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, controllers, error))
         raise
-    double = Double(lambda: nodes, script)
+    if options["stub_file"] is not None or options["admin"] is not None:
+        # Faults and the HTTP API need it; its import takes as long as that of the controller.
+        from mockraft.server.double import Double
+
+        double = Double(lambda: nodes, script)
     if options["stub_file"] is not None:
         try:
             load(script, options["stub_file"], options["stubs"])
@@ -112,7 +115,7 @@ async def _serve(
         # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        if (failure := await _until_failed(double, stopped, stays=options["stay_after_failure"])) is not None:
+        if (failure := await _until_failed(nodes, stopped, stays=options["stay_after_failure"])) is not None:
             return fail(ExitCode.CANNOT_CONTINUE, failure)
         about = f"; the brokers have {SHUTDOWN_MS} ms for a controlled shutdown" if options["brokers"] else ""
         _log.info("stopping%s", about)
@@ -120,14 +123,14 @@ async def _serve(
     return 0
 
 
-async def _until_failed(double: Double, stopped: asyncio.Event, *, stays: bool) -> str | None:
+async def _until_failed(nodes: Mapping[int, RunningController], stopped: asyncio.Event, *, stays: bool) -> str | None:
     """Wait for a signal, or until a controller has failed for a while; return the failure. It is logged once."""
     checks = 0
     while not stopped.is_set():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FAILURE_CHECK_S):
                 await stopped.wait()
-        failure = double.quorum_failure
+        failure = quorum_failure(nodes)
         checks = checks + 1 if failure is not None else 0
         if checks == FAILURE_CHECKS:
             if not stays:

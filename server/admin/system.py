@@ -14,7 +14,7 @@ from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.metrics import CONTENT_TYPE
 from mockraft.server.admin.problems import ProblemError, commanding
 from mockraft.server.double import Double
-from mockraft.server.running import NothingRunsError
+from mockraft.server.running import NothingRunsError, node_failures
 from pydantic import Field
 
 router = APIRouter(route_class=StrictRoute, tags=["system"])
@@ -112,7 +112,7 @@ async def get_health(double: TheDouble) -> Health:
         cluster_id=first.config.cluster_id,
         bootstrap=",".join(each.bootstrap for each in nodes.values()),
         nodes=list(nodes),
-        failed_nodes=double.node_failures,
+        failed_nodes=node_failures(nodes),
         brokers=BrokerCounts(total=len(brokers), fenced=sum(1 for each in brokers.values() if each.fenced)),
         requests=sum(sum(journal.exchanges_by_api.values()) for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),

@@ -34,8 +34,7 @@ def test_start_imports_no_module_of_stubs_and_faults() -> None:
     code = """
 import sys
 from mockraft import cli
-from mockraft.cli.serve import command, stubs
-from mockraft.server import double, running
+from mockraft.cli.serve import command, process, stubs
 assert stubs.stub_file(None) is None
 print(*sys.modules)
 """
