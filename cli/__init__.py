@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import sys
 import warnings
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     If its output cannot be written, the exit code is 2, or 1 silently for a closed pipe.
     """
     _open_closed_descriptors()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # into a pipe, too: programs wait there for a ready line
     try:
         try:
             _run(sys.argv[1:] if arguments is None else arguments)

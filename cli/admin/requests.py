@@ -182,7 +182,7 @@ def _follow(to: Remote, options: ListOptions) -> None:
     events = to.api.events("/v1/requests/stream", **options.query())
     coming = (exchange for event in events for exchange in event["requests"])
     for exchange in islice(coming, options.limit):
-        print(json.dumps(exchange) if to.as_json else _line(exchange), flush=True)
+        print(json.dumps(exchange) if to.as_json else _line(exchange))
 
 
 def _line(exchange: dict[str, Any]) -> str:

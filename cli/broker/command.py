@@ -69,13 +69,11 @@ async def _broker(
             await simulated.close()
             return _fail(ExitCode.CANNOT_LISTEN, str(error))
         if simulated.listener is not None:
-            print(
-                f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True
-            )
+            print(f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs")
         breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, rng.getrandbits(32)))
         await _live(simulated, stopped, options.for_s)
         await end_tasks(breaking)
-    print(f"broker {options.broker_id} stopped: {simulated.end_reason}", flush=True)
+    print(f"broker {options.broker_id} stopped: {simulated.end_reason}")
     return ExitCode.FAILED if simulated.end is not None and simulated.end.is_failure else ExitCode.DONE
 
 
@@ -86,7 +84,7 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
     if not over.done():
         stopped.clear()
         about = "asks the controller for leave; Ctrl-C again stops it at once"
-        print(f"broker {simulated.config.broker_id} {about}", flush=True)
+        print(f"broker {simulated.config.broker_id} {about}")
         leaving = asyncio.ensure_future(simulated.shut_down())
         await until_signal(stopped, leaving)
         if not leaving.done():

@@ -57,7 +57,7 @@ async def carry_out(broker: SimulatedBroker, faults: Sequence[Fault], seed: int)
             outcome = ""
         except (OSError, ValueError) as error:
             outcome = f": not done, {error}"
-        print(f"broker {broker.config.broker_id}: {_option(fault.kind)} {fault.path}{outcome}", flush=True)
+        print(f"broker {broker.config.broker_id}: {_option(fault.kind)} {fault.path}{outcome}")
 
 
 def _apply(broker: SimulatedBroker, fault: Fault, seed: int) -> None:

@@ -77,13 +77,13 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
         "actions": done_to(order.actions),
     }
     for line in _closing_lines(summary):
-        print(line, flush=True)
+        print(line)
     return summary
 
 
 async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Course, stopped: asyncio.Event) -> None:
     count = len(workers.shards)
-    print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}", flush=True)
+    print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}")
     await workers.start()
     show = asyncio.ensure_future(_show(order, workers, course))
     joined = asyncio.ensure_future(workers.join())
@@ -92,7 +92,7 @@ async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Cours
     if joined.done():
         return
     stopped.clear()
-    print("the brokers ask the controller for leave; Ctrl-C stops them at once", flush=True)
+    print("the brokers ask the controller for leave; Ctrl-C stops them at once")
     workers.leave()
     await until_signal(stopped, joined)
     if not joined.done():
@@ -118,7 +118,7 @@ async def _show(order: FleetOrder, workers: WorkerProcesses, course: Course) -> 
             await asyncio.sleep(SAMPLE_S)
             sample = course.see(workers.figures, asyncio.get_running_loop().time() - began_s)
             if table is None:
-                print(_line(sample), flush=True)
+                print(_line(sample))
             else:
                 table.refresh()
 

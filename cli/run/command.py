@@ -93,7 +93,7 @@ async def _run(options: Options, rng: random.Random) -> int:
         await end_tasks(show)
         await fleet.shut_down(SHUTDOWN_MS)
     await running.stop()
-    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}", flush=True)
+    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}")
     return 0
 
 
@@ -134,8 +134,7 @@ async def _show_plain(watch: Watch) -> None:
     picture = watch.picture()
     print(
         f"mockraft running bootstrap={picture.bootstrap} cluster_id={picture.cluster_id} "
-        f"metadata.version={picture.metadata_version}",
-        flush=True,
+        f"metadata.version={picture.metadata_version}"
     )
     states: dict[int, str] = {}
     shown_ms = 0
@@ -147,12 +146,11 @@ async def _show_plain(watch: Watch) -> None:
                 fenced = "fenced" if row.fenced else "unfenced"
                 print(
                     f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
-                    f"epoch {row.broker_epoch}, clients at {row.clients}",
-                    flush=True,
+                    f"epoch {row.broker_epoch}, clients at {row.clients}"
                 )
         if picture.up_ms - shown_ms >= PLAIN_EVERY_S * 1000:
             shown_ms = picture.up_ms
-            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}", flush=True)
+            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}")
         await asyncio.sleep(PLAIN_POLL_S)
 
 

@@ -106,8 +106,7 @@ async def _serve(
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
             f"node_id={','.join(map(str, nodes))} admin={admin_url} "
-            f"release={config.release} metadata_version={'unknown' if level is None else level}",
-            flush=True,
+            f"release={config.release} metadata_version={'unknown' if level is None else level}"
         )
         if options["brokers"] and (code := await _start_brokers(nodes, config, rng, options, undo)):
             return code
@@ -166,7 +165,7 @@ async def _start_brokers(
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))
     undo.push_async_callback(fleet.leave, SHUTDOWN_MS)
-    print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
+    print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}")
     for broker in fleet.brokers:
         _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
     return 0
