@@ -89,10 +89,11 @@ def _commands(body: str, first_line: int) -> list[Command]:
 
 
 _VARYING = (
+    # Kafka's ids in base64, before durations, which may be a part of one; not every id has a digit.
+    (re.compile(r"(?<![\w-])(?=[\w-]*(?:\d|[a-z][A-Z]))[\w-]{22}(?![\w-])"), "<id>"),
     (re.compile(r"\b\d+(\.\d+)? ?(s|ms)\b"), "# s"),  # durations
     (re.compile(r"\b\d\d:\d\d:\d\d(\.\d+)?\b"), "##:##:##"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):[2-6]\d{4}\b"), "127.0.0.1:#####"),  # ports that the system chose
-    (re.compile(r"(?<![\w-])(?=[\w-]*\d)[\w-]{22}(?![\w-])"), "<id>"),  # Kafka's ids in base64
     (re.compile(r"\b\d+(?= of \d+ responses as captured)"), "#"),  # a busy machine fences brokers late
     (re.compile(r"(?<=  )\d+\.\d(?=  |$)"), "#"),  # milliseconds in a table
     (re.compile(r" {2,}|-{4,}"), "  "),  # widths of columns

@@ -55,7 +55,7 @@ def test_proposal_of_a_command_is_reset_after_it() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--profile", "kip-9"), "there is no profile 'kip-9'; there are kip-18"),
+        (("--profile", "kip-9"), "--profile: 'kip-9' is none of kip-18"),
         (("--schemas", "nowhere"), "nowhere: there is no such folder"),
     ],
 )

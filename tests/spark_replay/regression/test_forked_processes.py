@@ -48,7 +48,7 @@ def test_refused_options_and_failed_starts_are_errors_with_their_output(monkeypa
         with FreshProcess([*SERVE, *options]).for_sessions() as target, pytest.raises(TargetError, match=complaint):
             target.open(survey([]), PACED).__enter__()
 
-    fails("LOUD is not a log level", "--log-level", "LOUD")
+    fails("'LOUD' is none of debug, info", "--log-level", "LOUD")
     monkeypatch.setattr("mockraft.spark_replay.regression.forked_processes.FORKING", "mockraft.no_module")
     fails("No module named mockraft.no_module")
 
