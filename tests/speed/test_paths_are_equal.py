@@ -20,8 +20,9 @@ from ..wire.test_hostile_bytes import mutant
 
 pytestmark = pytest.mark.accelerated
 
-MUTANTS = int(os.environ.get("MOCKRAFT_SANITIZED_MUTANTS", budget(60_000, 1_000_000)))
-MANNERS = ("empty", "extreme", "plain", "mixed")
+SANITIZED = os.environ.get("MOCKRAFT_SANITIZED_MUTANTS")
+MUTANTS = int(SANITIZED or budget(60_000, 1_000_000))
+MANNERS = ("mixed",) if SANITIZED else ("empty", "extreme", "plain", "mixed")
 WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 2**15, 2**16, 2**31, 2**32, 2**63, 2**64, 1.5, float("nan"), "", "text", "\udc80", "ß" * 20_000,
     "x" * 0x8000, b"", b"x" * 16, bytearray(16), memoryview(b"bytes"), [], (), [None], [1, 2], ["a"], [b"x" * 16],
@@ -115,9 +116,10 @@ def structs_of(value: Any) -> Iterator[Struct]:
 
 def test_wrong_values_have_the_same_outcome() -> None:
     rng = Random(34)
-    written = 0
+    tried = written = 0
     for cls, version, message in messages(35):
         for _ in range(3):
+            tried += 1
             struct = rng.choice(list(structs_of(message)))
             names = (*field_names(type(struct)), "unknown_tagged_fields")
             name = rng.choice(names)
@@ -130,7 +132,7 @@ def test_wrong_values_have_the_same_outcome() -> None:
             assert found == outcome_of_write(cls.write.__wrapped__, message, version)
             written += found[0] == "value"
             setattr(struct, name, before)
-    assert written > 1000
+    assert written > tried // 10
 
 
 def outcome_of_write(write: Callable[..., bytes], *arguments: Any) -> tuple[Any, ...]:

@@ -86,7 +86,7 @@ def only(folder: Path, pattern: str) -> Path:
     return found
 
 
-@pytest.mark.parametrize("ending", ["-py3-none-any.whl", ".tar.gz"])
+@pytest.mark.parametrize("ending", ["-py3-none-any.whl", pytest.param(".tar.gz", marks=soak)])
 def test_package_works_in_an_empty_environment(
     ending: str, packages: Path, environment: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -104,7 +104,7 @@ def test_package_works_in_an_empty_environment(
     run(sys.executable, "-m", "uv", "pip", "check", "--python", programs / "python", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("ending", [f"-{THIS_PYTHON}-manylinux*.whl", ".tar.gz"])
+@pytest.mark.parametrize("ending", [f"-{THIS_PYTHON}-manylinux*.whl", pytest.param(".tar.gz", marks=soak)])
 def test_accelerator_works_in_an_empty_environment(
     ending: str, packages: Path, environment: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@soak
 def test_packages_are_the_same_from_another_folder_umask_and_time_zone(packages: Path, tmp_path: Path) -> None:
     here, elsewhere = contents(packages), contents(build_elsewhere(tmp_path, "packages"))
     assert len(here) == 6 + len(pythons_at_hand(ROOT / "speed"))
