@@ -8,7 +8,9 @@ from typing import Any
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
+    # An engine's containers change the machine's network, on which Chromium gives up requests (ERR_NETWORK_CHANGED).
     "tests/containers/": "containers",
+    "tests/admin_page/": "containers",
     "tests/spark/test_cluster.py": "spark processes",
     "tests/spark/test_quiet_start.py": "spark processes",
     "tests/spark/": "spark",
@@ -18,7 +20,6 @@ GROUPS = {
     "tests/documentation/pages/docs/tutorials/from_tcpdump_to_report/": "spark",
     "tests/documentation/pages/docs/how_to/captures/spark/": "spark",
     "tests/languages/test_java.py": "java",
-    "tests/admin_page/": "browser",
     "tests/documentation/test_site.py": "browser",
     "tests/spark_replay/report/test_in_a_browser.py": "browser",
 }

@@ -19,19 +19,31 @@ FOLDERS = tuple(
 )
 """Folders whose tests all need tools: who names one of them, or a folder below it, has them."""
 
-HEAVY = ("real_kafka", "spark")
-"""Marks of tests that start JVMs: one of each kind is in every run, and the rest in `make soak`."""
+HEAVY = ("browser", "containers", "languages", "real_kafka", "spark")
+"""Marks of tests that start large programs: one of each kind is in every run, and the rest in `make soak`."""
 
 IN_EVERY_RUN = (
+    "tests/admin_page/test_accessibility.py::test_axe_finds_no_violation[desk-light]",
+    "tests/admin_page/test_accessibility.py::test_axe_finds_no_violation[phone-dark]",
+    "tests/admin_page/test_frame.py",
+    "tests/admin_page/test_requests.py",
+    "tests/admin_page/test_script_panels.py",
+    "tests/containers/test_page.py",
+    "tests/containers/test_testcontainers.py::test_a_broker_in_another_container",
     "tests/documentation/pages/docs/tutorials/pytest/",
     "tests/documentation/test_console.py::test_commands_print_what_the_page_shows[docs/how-to/controllers/data-dir-",
+    "tests/documentation/test_site.py::test_a_key_opens_the_search_which_works_offline[/]",
+    "tests/documentation/test_site.py::test_axe_finds_no_violation[index.html-light]",
+    "tests/documentation/test_site.py::test_the_first_tab_stop_skips_to_the_content",
     "tests/incidents/test_kafka_14292.py",
+    "tests/languages/test_go.py::test_the_tests_of_a_go_module_pass[clients/go",
+    "tests/languages/test_java.py",
     "tests/real_kafka/parity/test_listener_parity.py",
     "tests/real_kafka/parity/test_topics_parity.py::test_responses_and_records_equal_kafkas[4.4.0",
     "tests/real_kafka/presets/test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
     "tests/real_kafka/quorum/test_mixed_quorum.py::test_kafkas_controller_and_ours_follow_each_other",
-    "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_metadata[mockraft",
     "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_describe_configs[mockraft",
+    "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_metadata[mockraft",
     "tests/real_kafka/test_cluster_tests.py::test_one_method_runs_on_mockraft",
     "tests/real_kafka/test_conformance.py::test_baseline_equals_a_run[4.4.0]",
     "tests/real_kafka/test_kafkas_own_tests.py::test_every_class_has_results",
@@ -40,12 +52,19 @@ IN_EVERY_RUN = (
     "tests/real_kafka/test_releases.py::test_evidence_has_every_pair",
     "tests/real_kafka/tools/test_tools.py",
     "tests/real_kafka/twins/test_twin.py::test_a_twin_of_a_real_controller[4.4.0]",
-    "tests/spark/test_replay_on_spark.py",
-    "tests/spark/test_sources.py",
+    "tests/spark/test_replay_on_spark.py::test_sessions_are_replayed_separately",
+    "tests/spark/test_sources.py::test_any_splits_chunks_and_partitions",
+    "tests/spark/test_sources.py::test_body_is_a_variant_readable_in_sql",
+    "tests/spark/test_sources.py::test_damage_fails_the_job",
+    "tests/spark/test_sources.py::test_errors_are_reported_before_a_job_begins",
+    "tests/spark/test_sources.py::test_exchanges_are_those_of_one_machine",
+    "tests/spark/test_sources.py::test_filter_is_pushed_down",
+    "tests/spark/test_sources.py::test_workers_decode_their_frames_like_one_process",
+    "tests/spark_replay/report/test_in_a_browser.py::test_page_fits_and_loads_without_requests_or_errors[light-desk]",
     "tests/wire/test_oracle_java.py::test_json_is_kafkas_json",
+    "tests/wire/test_oracle_java.py::test_messages_of_every_release_are_those_of_its_own_classes[4.4.0]",
     "tests/wire/test_oracle_java.py::test_reads_kafkas_bytes_and_writes_them_again",
     "tests/wire/test_oracle_java.py::test_refuses_bytes_that_kafka_refuses",
-    "tests/wire/test_oracle_java.py::test_messages_of_every_release_are_those_of_its_own_classes[4.4.0]",
 )
 """Beginnings of ids of heavy tests that `make test` runs."""
 
