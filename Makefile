@@ -17,7 +17,8 @@ PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell comm
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time.
-ENVIRONMENTS ?= tests,checks,speed,dist,py312,py313$(if $(PYTHON_3_14),$(comma)py314)
+ENVIRONMENTS ?= tests,checks,speed,dist,py313
+SOAK_ENVIRONMENTS = tests,speed,dist,py312-soak,py313-soak,$(if $(PYTHON_3_14),py314-soak$(comma))spark40,spark41,spark42,spark43
 ARGS ?=
 
 # Tests that read the sources and run nothing else.
@@ -71,7 +72,7 @@ test: .venv/ready  ## tests of every kind, and the checks, in ten minutes (two e
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, each PySpark, artefacts built twice (three hours)
-	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=tests,speed,dist,py312-soak,py313-soak,spark40,spark41,spark42,spark43
+	@MOCKRAFT_BUDGET=soak PYTEST_TIMEOUT=1800 $(MAKE) --no-print-directory test ENVIRONMENTS=$(SOAK_ENVIRONMENTS)
 
 check: .venv/ready  ## lint, format, types, import directions, generated code, rules of the project: before each commit
 	@$(MAKE) --no-print-directory checks TOOLS=.venv/bin
