@@ -90,7 +90,7 @@ check-types:
 	@$(TOOLS)/mypy
 
 check-tidy:
-	@$(TOOLS)/python -m pytest -q -p no:schemathesis $(TIDY)
+	@$(TOOLS)/python -m pytest -q $(TIDY)
 
 check-lint:
 	@$(TOOLS)/ruff check .

@@ -3,10 +3,13 @@
 from mockraft import Controller, conformance
 from mockraft.conformance.suite import all_cases
 
+from ..budgets import soak
+
 NO_SESSION_ENDS_MS = 600_000
 SESSION_TIMEOUT_MS = 6_000
 
 
+@soak
 async def test_all_cases_pass_twice_and_clean_up() -> None:
     cases = [case for case in all_cases() if case.area != "sessions"]
     async with Controller(session_timeout_ms=NO_SESSION_ENDS_MS, delegation_token_secret_key="a key") as controller:

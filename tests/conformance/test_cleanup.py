@@ -10,6 +10,8 @@ from mockraft.conformance import Outcome, Run, baseline, world
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.suite import all_cases
 
+from ..budgets import soak
+
 APIS = ("UnregisterBroker", "DeleteTopics")
 LACKED = tuple(f"the controller does not offer {api}" for api in APIS)
 Refusing = Callable[[Stub], Stub]
@@ -35,7 +37,11 @@ async def test_a_controller_without_the_apis_is_judged_on_the_rest() -> None:
     assert {each.area for each in unlike_kafka if each.reason not in LACKED} == {"placement"}, "it needs no others"
 
 
-@pytest.mark.parametrize("refusing", [lambda of: of.inject_error("POLICY_VIOLATION"), lambda of: of.disconnect_on()])
+@pytest.mark.parametrize(
+    "refusing",
+    [lambda of: of.inject_error("POLICY_VIOLATION"), pytest.param(lambda of: of.disconnect_on(), marks=soak)],
+    ids=["error", "disconnect"],
+)
 async def test_a_controller_that_refuses_the_apis_is_judged_on_the_rest(refusing: Refusing) -> None:
     areas = {"registration", "heartbeats", "topics", "isr", "features", "cluster"}
     async with Controller(session_timeout_ms=60_000) as refuses:  # No session ends within a case.

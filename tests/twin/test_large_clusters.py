@@ -32,7 +32,7 @@ STEPS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     ("brokers", "partitions"),
-    [(1_000, 5_000), pytest.param(1_000, 100_000, marks=soak), pytest.param(10_000, 100_000, marks=soak)],
+    [(300, 1_500), pytest.param(1_000, 100_000, marks=soak), pytest.param(10_000, 100_000, marks=soak)],
 )
 def test_all_brokers_of_a_large_cluster_run_and_keep_its_partitions(
     tmp_path: Path, brokers: int, partitions: int

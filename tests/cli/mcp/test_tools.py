@@ -66,7 +66,7 @@ async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that
         assert "injectError" in source
 
 
-async def test_error_names_the_wrong_field() -> None:
+async def test_errors_name_the_wrong_field_and_tools_that_only_read_say_so() -> None:
     async with assistant() as client:
         assert "call start_controller" in await refusal(client, "brokers")
         await call(client, "start_controller")
@@ -74,6 +74,14 @@ async def test_error_names_the_wrong_field() -> None:
         assert "did you mean BrokerHeartbeat" in wrong
         assert "at most 100" in await refusal(client, "start_controller", brokers=101)
         assert "3.7" in await refusal(client, "start_controller", release="2.8")
+
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert all(tool.description for tool in tools.values())
+        reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
+        assert {"health", "requests", "records", "verify", "write_test"} <= reading
+        assert not reading & {"start_controller", "add_stub", "change_broker", "reset"}
+        destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
+        assert destructive == tools.keys() - reading - {"add_stub", "add_fault"}
 
 
 async def test_controller_of_others_is_read_only_unless_allowed() -> None:
@@ -98,17 +106,6 @@ async def test_twin_of_a_real_controller_is_read_only_unless_allowed() -> None:
     async with assistant("--allow-changes") as client:
         await call(client, "start_controller", **twin)
         await call(client, "change_broker", broker_id=1, command="fence")
-
-
-async def test_tools_that_only_read_say_so() -> None:
-    async with assistant() as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert all(tool.description for tool in tools.values())
-        reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
-        assert {"health", "requests", "records", "verify", "write_test"} <= reading
-        assert not reading & {"start_controller", "add_stub", "change_broker", "reset"}
-        destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
-        assert destructive == tools.keys() - reading - {"add_stub", "add_fault"}
 
 
 @soak
