@@ -13,14 +13,13 @@ the reference path, so both paths give identical rows; `decode_frames(by_shape=F
 `typed_table` decodes the frames of one API to typed columns instead of JSON, by shape as well (`typed_columns`).
 `record_table` reads records in Produce, Fetch and FetchSnapshot (`snapshot_chunks` joins the pieces of the last),
 `client_batches` those of one batch. `envelopes` opens forwarded messages. `exchange_table` joins requests with
-responses; `field_columns` extracts single fields without decoding whole messages.
+responses.
 """
 
 from mockraft.spark_replay.decoding.envelopes import decode_forwarded_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
-from mockraft.spark_replay.decoding.field_columns import field_columns
 from mockraft.spark_replay.decoding.message_table import decode_batches, decode_frames
-from mockraft.spark_replay.decoding.record_table import RECORD_BYTES_MAX, decode_record_batches, decode_records
+from mockraft.spark_replay.decoding.record_table import RECORD_BYTES_MAX, decode_record_batches
 from mockraft.spark_replay.decoding.typed_table import decode_typed, decode_typed_batches, typed_schema
 
 __all__ = [
@@ -29,10 +28,8 @@ __all__ = [
     "decode_forwarded_batches",
     "decode_frames",
     "decode_record_batches",
-    "decode_records",
     "decode_typed",
     "decode_typed_batches",
-    "field_columns",
     "pair_exchanges_table",
     "typed_schema",
 ]

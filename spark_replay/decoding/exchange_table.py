@@ -19,27 +19,25 @@ _OF_REQUEST = [name for name in FRAMES.names if name in EXCHANGES.names and name
 _CONNECTION = ("conn_id", "incarnation")
 
 
-def pair_exchanges_table(frames: Iterable[pa.RecordBatch], *, unanswered: bool = True) -> Iterator[pa.RecordBatch]:
+def pair_exchanges_table(frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the exchanges of frames as batches of `schemas.EXCHANGES`, ordered by request number within a batch.
 
     Requests and responses are matched by connection, incarnation and `request_frame_no`, in any order and across
-    batches. With `unanswered`, a request without a response (not captured, or acks=0) is a row as well, with null
-    response columns. Responses without a request are in no exchange. Without any exchange there is one batch without
-    rows.
+    batches. A request without a response (not captured, or acks=0) has null response columns. Responses without a
+    request are in no exchange. Without any exchange there is one batch without rows.
     """
-    yield from at_least_one(_pairs(frames, unanswered), EXCHANGES)
+    yield from at_least_one(_pairs(frames), EXCHANGES)
 
 
-def _pairs(frames: Iterable[pa.RecordBatch], unanswered: bool) -> Iterator[pa.RecordBatch]:
+def _pairs(frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting = pa.RecordBatch.from_pylist([], schema=FRAMES)
     for batch in frames:
         if batch.num_rows:
             together = pa.Table.from_batches([waiting, batch]).combine_chunks().to_batches()[0]
             paired, alone, waiting = _split(together)
             yield from _filled(paired)
-            if unanswered:
-                yield from _filled(alone)
-    if unanswered and waiting.num_rows:
+            yield from _filled(alone)
+    if waiting.num_rows:
         yield from _filled(_exchanges(waiting.filter(pc.invert(waiting.column("is_response"))), None))
 
 

@@ -140,16 +140,6 @@ def shape_of(data: bytes, overlay: Overlay, cls: type[Message], version: int, is
     return FrameShape(data, cls, version, *layouts, verdict) if layouts else None
 
 
-def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Layout | None:
-    """Return the layout of a frame's body, for a frame that decodes without an error."""
-    if not cls.min_version <= version <= cls.max_version:
-        return None
-    if judge_as(data, overlay, cls, version, is_response, None).decode_status != "ok":
-        return None
-    layouts = _layouts(data, overlay, cls, version, is_response)
-    return layouts[1] if layouts else None
-
-
 def _layouts(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
 ) -> tuple[Layout, Layout] | None:

@@ -93,18 +93,6 @@ _CARRIERS = (
 )
 
 
-def decode_records(
-    frames: pa.RecordBatch,
-    *,
-    topics: Collection[str] = (),
-    show_secrets: bool = False,
-    record_bytes_max: int = RECORD_BYTES_MAX,
-) -> pa.RecordBatch:
-    """Return the records of a batch of frames at once; see `decode_record_batches`."""
-    found = decode_record_batches([frames], topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max)
-    return pa.concat_batches([*found])
-
-
 def decode_record_batches(
     batches: Iterable[pa.RecordBatch],
     *,

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
-from mockraft.spark_replay.regression.classes import ANY_ORDER, CLASSES, COMPARED
-from mockraft.spark_replay.regression.rules import Override, RuleError, Rules
+from mockraft.spark_replay.regression.classes import ANY_ORDER, CLASSES
+from mockraft.spark_replay.regression.rules import Override, Rule, RuleError, Rules
 from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import Versions
 
@@ -72,12 +72,10 @@ def _override(entry: Mapping[str, object]) -> Override:
     return Override(texts["api"], texts["path"], texts["class"], versions, texts.get("why", ""))
 
 
-def write_rules(rules: Rules, *, only_special: bool = False) -> Iterator[str]:
-    """Yield the lines of a rules file equivalent to `rules`; `only_special` leaves out plain fields."""
+def write_rules(rules: Iterable[Rule]) -> Iterator[str]:
+    """Yield the lines of a rules file equivalent to `rules`."""
     api = None
     for rule in rules:
-        if rule.kind == COMPARED and only_special:
-            continue
         if rule.api != api:
             api = rule.api
             yield f"\n# {api}"

@@ -15,7 +15,7 @@ import pytest
 from crc32c import crc32c
 from mockraft import Controller
 from mockraft.spark_replay import read_frames
-from mockraft.spark_replay.decoding import decode_record_batches, decode_records
+from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.schemas import RECORDS
 from mockraft.wire import messages, metadata_log_frame, record_batch, records
 from mockraft.wire.messages import fetch_response as fetch
@@ -55,6 +55,10 @@ def snapshot_piece(position: int, data: bytes) -> Row:
     )
     topic = snapshots.TopicSnapshot(name="__cluster_metadata", partitions=[partition])
     return response_frame(messages.FetchSnapshotResponse(topics=[topic]), 1)
+
+
+def decode_records(frames: pa.RecordBatch, **options: Any) -> pa.RecordBatch:
+    return pa.concat_batches([*decode_record_batches([frames], **options)])
 
 
 def _varint(number: int) -> bytes:
