@@ -16,11 +16,11 @@ from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, read_frame
 from mockraft.spark_replay.regression.classes import CLUSTER_ID
 from mockraft.spark_replay.regression.diff import VOLATILE_OK, Difference
+from mockraft.spark_replay.regression.remote_clock import TICK_S, RemoteClock
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, RequestToSend, Survey, steps, survey
-from mockraft.spark_replay.regression.virtual_clock import TICK_S, VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
@@ -199,7 +199,7 @@ class _Run:
         # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
         self._paced_from: dict[int, float] = {}
         self._began_s = 0.0
-        self._clock = None if admin is None else VirtualClock(admin)
+        self._clock = None if admin is None else RemoteClock(admin)
 
     async def begin(self) -> None:
         """Request the live cluster id, since not every response that needs it contains it."""

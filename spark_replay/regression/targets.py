@@ -14,10 +14,9 @@ import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.endpoints import Endpoint as Address
-from mockraft.spark_replay.regression.forked_processes import Fork, ForkingProcess
 from mockraft.spark_replay.regression.send_order import CAUSAL, Survey
 
 START_TIMEOUT_S = 60
@@ -50,11 +49,6 @@ class Endpoint(Address):
         return str(self)
 
     @contextmanager
-    def for_sessions(self) -> Iterator[Endpoint]:
-        """Yield the same target."""
-        yield self
-
-    @contextmanager
     def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Yield the same address for every session."""
         yield Opened(self.host, self.port)
@@ -81,15 +75,6 @@ class FreshProcess:
         return Path(self.version).name if self.version.endswith(WHEEL) else f"mockraft=={self.version}"
 
     @contextmanager
-    def for_sessions(self) -> Iterator[FreshProcess]:
-        """Yield a target for several sessions in turn; its processes are forked, if possible."""
-        if not self._is_this_mockraft():
-            yield self
-            return
-        with ForkingProcess() as forking:
-            yield _ForkedProcess(self.command, forking)
-
-    @contextmanager
     def open(self, known: Survey, order: str) -> Iterator[Opened]:
         """Start the process, and stop it when the session is over."""
         command = [*self.command]
@@ -104,9 +89,13 @@ class FreshProcess:
         skips = bool(known.absences) and order == CAUSAL and self._has_admin()
         if skips:
             command += ["--virtual-clock", "--admin-port", "0"]
+        ends_with_this = self._is_this_mockraft()
+        if ends_with_this:
+            command.append("--until-stdin-ends")
         with tempfile.TemporaryFile() as log:
+            stdin = subprocess.PIPE if ends_with_this else subprocess.DEVNULL
             try:
-                process = self._start(command, log)
+                process = subprocess.Popen(command, stdin=stdin, stdout=log, stderr=log)
             except OSError as error:
                 raise TargetError(f"cannot start {command[0]}: {error.strerror}") from None
             try:
@@ -114,9 +103,6 @@ class FreshProcess:
                 yield opened if skips else opened._replace(admin=None)
             finally:
                 _end(process)
-
-    def _start(self, command: list[str], log: BinaryIO) -> Process:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _has_admin(self) -> bool:
         """Return True if it is known to have the extra `admin`."""
@@ -126,23 +112,11 @@ class FreshProcess:
         return self.version is None and self.command[:3] == (sys.executable, "-m", "mockraft")
 
 
-class _ForkedProcess(FreshProcess):
-    """A process of this mockraft, forked from one that has imported it."""
-
-    def __init__(self, command: Sequence[str], forking: ForkingProcess) -> None:
-        super().__init__(command)
-        self._forking = forking
-
-    def _start(self, command: list[str], log: BinaryIO) -> Process:
-        return self._forking.fork([*command[3:], "--until-stdin-ends"], log)
-
-
-Process = subprocess.Popen[bytes] | Fork
 Target = Endpoint | FreshProcess
 """A target of replayed requests; pickled to Spark's workers, so made of plain values."""
 
 
-def _wait_until_ready(process: Process, log: int, command: Sequence[str]) -> Opened:
+def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> Opened:
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while True:
         is_over = process.poll() is not None or time.monotonic() > deadline_s
@@ -155,13 +129,13 @@ def _wait_until_ready(process: Process, log: int, command: Sequence[str]) -> Ope
         time.sleep(0.005)
 
 
-def _end(process: Process) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def install(version: str, folder: Path | None = None) -> Path:

@@ -87,13 +87,12 @@ def replay(exchanges: DataFrame, run: Run, coordinator: CoordinatorClient | None
     def replay_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
-        with run.target.for_sessions() as target:
-            for session, part in _by_session(batches):
-                if coordinator is not None and target.is_shared:
-                    coordinator.claim(session, attempt)
-                progress = _ProgressReporter(coordinator)
-                yield from replayed(part, run._replace(target=target), session, on_outcome=progress.count)
-                progress.report()
+        for session, part in _by_session(batches):
+            if coordinator is not None and run.target.is_shared:
+                coordinator.claim(session, attempt)
+            progress = _ProgressReporter(coordinator)
+            yield from replayed(part, run, session, on_outcome=progress.count)
+            progress.report()
 
     return ordered.mapInArrow(replay_partition, from_arrow_schema(REPLAYED))
 

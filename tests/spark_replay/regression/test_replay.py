@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import psutil
 import pyarrow as pa
 import pytest
 from mockraft import Controller
@@ -23,12 +24,12 @@ from mockraft.spark_replay.regression.captured import Captured, of_batches, to_b
 from mockraft.spark_replay.regression.coordinator import AlreadySentError, ReplayCoordinator
 from mockraft.spark_replay.regression.diff import CHANGED, NO_ANSWER, Difference
 from mockraft.spark_replay.regression.junit import as_junit
+from mockraft.spark_replay.regression.remote_clock import GAP_S_MAX, RemoteClock
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, RequestToSend, steps, survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
-from mockraft.spark_replay.regression.virtual_clock import GAP_S_MAX, VirtualClock
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
@@ -242,7 +243,7 @@ def test_new_process_skips_the_time_that_brokers_are_away() -> None:
                 return int(json.load(answer)["nowMs"])
 
         async def skip() -> None:
-            clock = VirtualClock(str(opened.admin))
+            clock = RemoteClock(str(opened.admin))
             await clock.skip_to(clock.now_s() + 10)
             await clock.skip_to(clock.now_s() - 1)
 
@@ -257,16 +258,35 @@ def test_new_process_skips_the_time_that_brokers_are_away() -> None:
     assert results["equal"].to_pylist().count(False) == 2
 
 
+def test_a_fresh_process_ends_with_a_killed_task() -> None:
+    task = (
+        "import sys, time\n"
+        "from mockraft.spark_replay.regression.send_order import PACED, survey\n"
+        "from mockraft.spark_replay.regression.targets import FreshProcess\n"
+        f"with FreshProcess({SERVE}).open(survey([]), PACED):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", task], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        # psutil's own `children` compares times of a clock that is set
+        started = [each for each in psutil.process_iter(["ppid"]) if each.info["ppid"] == running.pid]
+        assert len(started) == 1
+        running.kill()
+    assert psutil.wait_procs(started, timeout=30)[1] == []
+
+
 async def test_time_in_which_the_replay_stood_still_does_not_pass_for_the_controller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def post(_: VirtualClock, body: bytes) -> None:
+    async def post(_: RemoteClock, body: bytes) -> None:
         sent_ms.append(json.loads(body)["ms"])
 
-    clock, loop, sent_ms = VirtualClock("http://127.0.0.1:1"), asyncio.get_running_loop(), list[int]()
+    clock, loop, sent_ms = RemoteClock("http://127.0.0.1:1"), asyncio.get_running_loop(), list[int]()
     later_s = loop.time() + 60
     with monkeypatch.context() as patched:
-        patched.setattr(VirtualClock, "_post", post)
+        patched.setattr(RemoteClock, "_post", post)
         patched.setattr(loop, "time", lambda: later_s)
         await clock.skip_to(clock.now_s())
         await clock.skip_to(clock.now_s() + 5)

@@ -16,7 +16,7 @@ GAP_S_MAX = 2 * TICK_S
 """Real time that passes for the controller between two ticks, however late the second one is."""
 
 
-class VirtualClock:
+class RemoteClock:
     """Moves the clock of a controller (`mockraft serve --virtual-clock`) by its admin API.
 
     The controller's sessions, long polls and periodic work depend on this clock alone, so that a broker's session
