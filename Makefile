@@ -39,7 +39,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check speed docs dist version test-one mutants fuzz release-check matrix benchmarks sync generate clients clean java FORCE
+.PHONY: help run run-kafka test soak check speed docs dist version test-one mutants fuzz release-check pages matrix benchmarks sync generate clients clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -136,6 +136,9 @@ fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='co
 
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
 	@.venv/bin/python -m tools.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
+
+pages: .venv/ready  ## the generated parts of docs/ (ARGS=conformance: the table of passed cases, with Java)
+	@.venv/bin/python -m tools.pages $(ARGS)
 
 matrix: .venv/ready  ## the tables of docs/evidence/matrix.md (ARGS='controllers captures' measures those anew, with Java)
 	@.venv/bin/python -m tools.matrix $(ARGS)

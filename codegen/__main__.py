@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import mockraft.schemas_json
 import mockraft.wire
-from mockraft.codegen import compare
 from mockraft.codegen.generate import generate_release, stale, write
 from mockraft.codegen.spec import SpecError
 from mockraft.releases import NEWEST
 
-_EPILOG = """\
-other command:
-  python -m mockraft.codegen compare --help    list every difference between two releases
-
-Files are written where `mockraft.wire` is, so run it from a checkout installed with `pip install -e .`.
-"""
+_EPILOG = "Files are written where `mockraft.wire` is, so run it from a checkout installed with `pip install -e .`."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 1 if `--check` finds a difference and 2 for a faulty schema."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["compare"]:
-        return compare.main(arguments[1:])
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(argv)
     try:
         files = generate_release(options.schemas / options.release)
     except SpecError as error:
@@ -55,7 +45,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m mockraft.codegen",
         description="Generate mockraft.wire.messages, .records, error_codes and api_keys from Kafka's schemas.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 and name each file that is not current"
@@ -81,11 +70,4 @@ def _folder(package: object) -> Path:
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has enough (`compare … | head`). Python writes the rest at its end, so it gets another place.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+    sys.exit(main())

@@ -11,7 +11,7 @@ from mockraft.conformance.verdicts import Run
 
 _FOLDER = resources.files("mockraft.conformance").joinpath("baselines")
 EXCHANGES = _FOLDER.joinpath("exchanges.json")
-"""The exchanges of the cases that the releases answer differently, as `documents.observed` reads them."""
+"""The exchanges of the cases that the releases answer differently, as `observed` reads them."""
 _PREFIX = "kafka-"
 _KEPT = ("name", "area", "rank", "source", "outcome", "reason")
 

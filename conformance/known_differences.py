@@ -8,8 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-_KINDS = ("missing", "otherwise")
-_TITLES = {"missing": "Missing features", "otherwise": "Different behaviour"}
+KINDS = ("missing", "otherwise")
 _KEYS = {"id", "area", "kind", "kafka", "mockraft", "why", "cases"}
 
 
@@ -40,8 +39,8 @@ def parse(text: str) -> tuple[KnownDifference, ...]:
         name = entry.get("id", "an entry without an id")
         if wrong := (set(entry) - _KEYS) | (_KEYS - {"cases"} - set(entry)):
             raise ValueError(f"known_differences.toml: {name}: missing or unknown: {', '.join(sorted(wrong))}")
-        if entry["kind"] not in _KINDS:
-            raise ValueError(f"known_differences.toml: {name}: kind is one of {', '.join(_KINDS)}")
+        if entry["kind"] not in KINDS:
+            raise ValueError(f"known_differences.toml: {name}: kind is one of {', '.join(KINDS)}")
         if name in found:
             raise ValueError(f"known_differences.toml: {name} is there twice")
         found[name] = KnownDifference(**{**entry, "cases": tuple(entry.get("cases", ()))})
@@ -51,17 +50,3 @@ def parse(text: str) -> tuple[KnownDifference, ...]:
 def explaining(case_name: str) -> KnownDifference | None:
     """Return the entry that explains why this case fails on mockraft, if there is one."""
     return next((each for each in known_differences() if case_name in each.cases), None)
-
-
-def as_markdown(entries: tuple[KnownDifference, ...]) -> str:
-    """Return the entries as in docs/explanation/differences.md."""
-    parts = []
-    for kind in _KINDS:
-        items = [_item(each) for each in entries if each.kind == kind]
-        parts.append(f"## {_TITLES[kind]}\n\n" + "\n".join(items) + "\n")
-    return "\n".join(parts)
-
-
-def _item(each: KnownDifference) -> str:
-    lines = (f"**`{each.id}`** ({each.area})", f"Kafka: {each.kafka}.", f"Here: {each.mockraft}.", f"Why: {each.why}.")
-    return "- " + "<br>\n  ".join(lines)

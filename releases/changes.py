@@ -65,21 +65,6 @@ def as_text(found: Sequence[Change]) -> Iterator[str]:
                 yield from (f"  {each.what}", f"    {each.before}", f"  → {each.since}")
 
 
-def as_markdown(found: Sequence[Change], old: str, new: str) -> str:
-    """Return a list of the rules, and a table for each other kind of change, with the releases above its columns."""
-    parts = []
-    for kind, title in TITLES.items():
-        of_kind = [each for each in found if each.kind == kind]
-        if kind == RULE:
-            lines = [f"{title}:\n", *(f"- {each.what}" for each in of_kind)]
-        else:
-            rows = [f"| {each.what} | {each.before} | {each.since} |" for each in of_kind]
-            lines = [f"| {title} | {old} | {new} |", "| --- | --- | --- |", *rows]
-        if of_kind:
-            parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
-
-
 def fact_changes(old: Release, new: Release) -> list[Change]:
     """Return every difference between the classes of two releases; message specs and rules are not among them."""
     kinds = (_api_changes, _feature_changes, _metadata_version_changes, _error_changes, _config_changes)

@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, NotRequired, TypedDict, get_args
 
-from mockraft.conformance.documents.marked_text import replace_marked
 from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
 from mockraft.kafka.cluster_tests import (
@@ -26,6 +25,8 @@ from mockraft.kafka.cluster_tests import (
     cluster_test_classes,
     run_cluster_tests,
 )
+
+from tools.pages.marked_text import replace_marked
 
 VERSIONS = (TEST_CLASSES_VERSION, "4.4.0")
 """Releases that have run: the one that the classes are of, and those on which they run too, see `moved_classes`."""

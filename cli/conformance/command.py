@@ -93,7 +93,6 @@ class Options:
     )
 
 
-Table = Annotated[Path | None, Option(flags=("--write-docs",), help="Write conformance.md in this docs folder.")]
 Folder = Annotated[Path, Option(is_argument=True, help="The folder of the files.")]
 KafkaVersions = Annotated[
     list[str] | None,
@@ -109,11 +108,7 @@ OnlyKind = Annotated[
     Literal["rule", "observed", "api", "feature", "metadata.version", "error", "config"] | None,
     Option(flags=("--only",), help="Only this kind of changes.", shown_default=""),
 ]
-ReleasesFolder = Annotated[
-    Path | None, Option(flags=("--write-docs",), help="Write release-changes.md in this docs folder.")
-]
 AsJson = Annotated[bool, Option(flags=("--json",), help="As JSON.")]
-DocsFolder = Annotated[Path | None, Option(flags=("--write-docs",), help="Write differences.md in this docs folder.")]
 
 
 def conformance(options: Options) -> None:
@@ -145,37 +140,11 @@ def conformance(options: Options) -> None:
         raise SystemExit(ExitCode.FAILED)
 
 
-def table(docs: Table = None) -> None:
-    """Run all cases on mockraft and on Kafka's own controller at each level, and print the table of the documents.
-
-    Kafka's jars are fetched once by Maven; Java 17 or newer is needed. It takes a minute or two.
-    """
-    import tempfile
-
-    from mockraft.cli.conformance.levels import runs_on_kafka, runs_on_mockraft
-    from mockraft.conformance.documents.marked_text import replace_marked
-    from mockraft.conformance.documents.parity_table import as_markdown
-
-    with _needing_java("table"), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
-        sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
-    for who, runs in sides.items():
-        for level, found in runs.items():
-            for verdict in found.failures:
-                print(f"{who} at {level}: {verdict.name}: {verdict.reason}", file=sys.stderr)
-    text = as_markdown(sides["mockraft"], sides["Kafka"])
-    if docs is None:
-        print(text)
-        return
-    path = docs / "how-to" / "checks" / "conformance.md"
-    path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
-
-
 def diff(
     old: OldRelease = None,
     new: NewRelease = None,
     only: OnlyKind = None,
     as_json: AsJson = False,
-    docs: ReleasesFolder = None,
 ) -> None:
     """List what the controller of Kafka NEW does differently from that of Kafka OLD.
 
@@ -189,15 +158,10 @@ def diff(
     """
     import json
 
-    from mockraft.conformance.documents import observed
-    from mockraft.conformance.documents.marked_text import replace_marked
-    from mockraft.conformance.documents.release_changes import as_markdown, as_text, changes, select
+    from mockraft.conformance import observed
+    from mockraft.conformance.release_changes import as_text, changes, select
     from mockraft.releases import release
 
-    if docs is not None:
-        path = docs / "evidence" / "release-changes.md"
-        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown()), encoding="utf-8")
-        return
     if old is None or new is None:
         raise OptionError("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
     with blaming("OLD / NEW"):
@@ -223,9 +187,9 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
     """
     import tempfile
 
-    from mockraft.cli.conformance.levels import run_on_kafka
+    from mockraft.cli.conformance.on_kafka import run_on_kafka
+    from mockraft.conformance import observed
     from mockraft.conformance.baseline import EXCHANGES, write
-    from mockraft.conformance.documents import observed
     from mockraft.releases import release
 
     if not folder.is_dir():
@@ -246,19 +210,15 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
         observed.write(runs, folder / EXCHANGES.name)
 
 
-def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
+def differences(as_json: AsJson = False) -> None:
     """Print the list; see DIFFERENCES_ABOUT."""
     import dataclasses
     import json
 
-    from mockraft.conformance.documents.marked_text import replace_marked
-    from mockraft.conformance.known_differences import as_markdown, known_differences
+    from mockraft.conformance.known_differences import known_differences
 
     entries = known_differences()
-    if docs is not None:
-        path = docs / "explanation" / "differences.md"
-        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
-    elif as_json:
+    if as_json:
         print(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
     else:
         for each in entries:
@@ -364,7 +324,6 @@ COMMANDS = {
         conformance,
         ABOUT,
         subcommands={
-            "table": Command("table", table),
             "diff": Command("diff", diff),
             "baseline": Command("baseline", baseline),
             "fuzz": fuzz.COMMAND,

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.codegen.compare import compare, find_release, main
 from mockraft.releases import NEWEST, SUPPORTED, release
 from mockraft.releases.changes import NONE
+
+from tools.compare_releases import compare, find_release, main
 
 OLD: dict[str, Any] = {
     "apiKey": 1,
@@ -175,7 +176,7 @@ def test_validators_are_in_words(
 
 
 def test_ends_quietly_when_its_reader_has_enough() -> None:
-    command = f"{sys.executable} -m mockraft.codegen compare 3.7 4.4 | head -1"
+    command = f"{sys.executable} -m tools.compare_releases 3.7 4.4 | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert (done.stdout.startswith("Message specs ("), done.stderr) == (True, "")
 

@@ -117,12 +117,6 @@ class TestCommand:
         assert main(["--schemas", str(schemas), "--release", "0.0.1", "--target", str(target)]) == 2
         assert "no schemas in " in capsys.readouterr().err
 
-    def test_help_lists_the_other_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as exit_:
-            main(["--help"])
-        assert exit_.value.code == 0
-        assert "compare --help" in capsys.readouterr().out
-
 
 def test_write_returns_its_changes(target: Path) -> None:
     assert write({"wire/messages/a.py": "a"}, target) == ["missing wire/messages/a.py"]

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
-from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.known_differences import as_markdown, explaining, known_differences, parse
+from mockraft.conformance.known_differences import explaining, known_differences, parse
 from mockraft.conformance.suite import all_cases
+
+from tools.pages.differences import as_markdown
+from tools.pages.marked_text import marked
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 ENTRY = """
@@ -21,7 +23,7 @@ cases = ["x is y"]
 
 
 def test_the_document_is_made_from_the_list() -> None:
-    assert marked((DOCS / "differences.md").read_text()) == as_markdown(known_differences())
+    assert marked((DOCS / "differences.md").read_text()) == as_markdown()
 
 
 def test_every_case_that_a_difference_explains_is_a_case() -> None:

@@ -7,12 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.documents.observed import observed, variants
-from mockraft.conformance.documents.release_changes import KINDS, as_markdown, changes
+from mockraft.conformance.observed import observed, variants
+from mockraft.conformance.release_changes import KINDS, changes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.releases import SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
+
+from tools.pages.marked_text import marked
+from tools.pages.release_changes import as_markdown
 
 from ..cli.cli import completed as mockraft
 

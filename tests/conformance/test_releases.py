@@ -2,7 +2,7 @@
 
 import pytest
 from mockraft import Controller
-from mockraft.cli.conformance.levels import SEED, TOKEN_KEY
+from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY
 from mockraft.conformance import baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.releases import SUPPORTED, release

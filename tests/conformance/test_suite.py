@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from mockraft.cli.conformance.command import ABOUT
 from mockraft.conformance.case import ELR, Rank
-from mockraft.conformance.documents.marked_text import marked, replace_marked
-from mockraft.conformance.documents.parity_table import LEVELS, column
 from mockraft.conformance.reports.conformance_level import Level
 from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import Target
 from mockraft.releases import METADATA_VERSION, release
+
+from tools.pages.conformance_table import LEVELS
+from tools.pages.marked_text import marked, replace_marked
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 ELR_SINCE = 26
@@ -32,6 +33,12 @@ def test_there_are_many_cases_and_each_area_has_some() -> None:
     assert [
         case.name for case in cases if not case.source or (not case.name[0].islower() and case.name[:2].islower())
     ] == []
+
+
+def column(table: str, side: int) -> dict[str, list[str]]:
+    """Parse one side (0: mockraft, 1: Kafka) of the table: area → its cells."""
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {row[0]: [cell.split(" / ")[side] for cell in row[1:]] for row in rows if len(row) > 1}
 
 
 def test_the_documents_table_has_every_case_that_holds_at_its_level() -> None:

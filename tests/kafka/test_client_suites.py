@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from mockraft.conformance.documents.marked_text import marked
 
 from tools.client_suites.comparison import PAGE, Kept, as_markdown, read, verdict
 from tools.client_suites.outcomes import CaseOutcome, of_go_tests, of_pytest
 from tools.client_suites.suites import SUITES
+from tools.pages.marked_text import marked
 
 PASSED: Kept = {"outcome": "passed"}
 FAILED: Kept = {"outcome": "failed", "reason": "a_test.go:3: no leader"}

@@ -1,8 +1,8 @@
 import pytest
-from mockraft.conformance.documents.marked_text import marked
 from mockraft.kafka.cluster_tests import ClusterTestResult
 
 from tools.cluster_test_results import PAGE, Kept, kept, page, verdict
+from tools.pages.marked_text import marked
 
 FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
 

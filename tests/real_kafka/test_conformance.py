@@ -13,16 +13,22 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.cli.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
+from mockraft.cli.conformance.on_kafka import TOKEN_KEY, run_on_kafka
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
-from mockraft.conformance.documents.marked_text import marked
-from mockraft.conformance.documents.parity_table import LEVELS, NEWEST_LEVEL, as_markdown
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
 
+from tools.pages.conformance_table import (
+    LEVELS,
+    NEWEST_LEVEL,
+    as_markdown,
+    runs_on_kafka,
+    runs_on_mockraft,
+)
+from tools.pages.marked_text import marked
 from tools.sync.__main__ import main
 from tools.sync.kafka_release import sync
 
@@ -85,7 +91,7 @@ def test_baseline_equals_a_run(tmp_path: Path, version: str) -> None:
 
 @soak
 def test_table_in_the_document_equals_these_runs(mockraft: dict[int, Run], kafka: dict[int, Run]) -> None:
-    """`mockraft conformance table --write-docs docs` writes it anew."""
+    """`make pages ARGS=conformance` writes it anew."""
     assert marked(DOCUMENT.read_text()) == as_markdown(mockraft, kafka)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from mockraft.releases import METADATA_VERSION, SUPPORTED, Behaviour, metadata_version, release
 from mockraft.releases.behaviour import Levels, Row
-from mockraft.releases.behaviour_page import as_markdown
+
+from tools.pages.behaviours import as_markdown
 
 ROOT = Path(__file__).parents[2]
 OF_KAFKA = {

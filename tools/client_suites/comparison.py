@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, NotRequired, TypedDict, get_args
 
-from mockraft.conformance.documents.marked_text import replace_marked
 from mockraft.kafka.cluster import ControllerKind
 from mockraft.kafka.jars import KAFKA_VERSION
+
+from tools.pages.marked_text import replace_marked
 
 from .clusters import ClientCluster
 from .outcomes import CaseOutcome

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypedDict
 
 from mockraft import Controller
-from mockraft.cli.conformance.levels import SEED, TOKEN_KEY
+from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.verdicts import Outcome

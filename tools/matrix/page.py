@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
-from mockraft.conformance.documents.marked_text import replace_marked
 from mockraft.releases import SUPPORTED
 
 from tests.real_kafka import broker_runs
 from tools.cluster_test_results import Results, verdict
+from tools.pages.marked_text import replace_marked
 
 from . import captured, controllers
 

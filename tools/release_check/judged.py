@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import islice
 from random import Random
 
-from mockraft.cli.conformance.levels import SEED, TOKEN_KEY, run_on_kafka
+from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY, run_on_kafka
 from mockraft.codegen.overlay import load
 from mockraft.conformance import Run, run
 from mockraft.conformance.comparison import Parting, outcome_text, partings

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from confluent_kafka import KafkaException
-from mockraft.codegen.compare import compare
 from mockraft.codegen.generate import generate_release
 from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, random_uuid
 from mockraft.releases import NEWEST, Release, release
-from mockraft.releases.changes import TITLES, as_markdown
+from mockraft.releases.changes import TITLES
 
 from tests.clients import consume, create_topic, produce
+from tools.compare_releases import compare
+from tools.pages.release_changes import as_tables
 from tools.sync.kafka_release import SyncError, sync
 
 from .judged import judge_controller, judge_messages
@@ -51,7 +52,7 @@ def compare_with_newest(subject: Subject) -> Findings:
     counts = Counter(each.kind for each in found)
     kinds = ", ".join(f"{title} {counts[kind]}" for kind, title in TITLES.items() if counts[kind])
     line = f"{len(found)} differences to {old.kafka_version}{f': {kinds}' if kinds else ''}"
-    return Findings(line, as_markdown(found, old.kafka_version, new.kafka_version))
+    return Findings(line, as_tables(found, old.kafka_version, new.kafka_version))
 
 
 def generate_code(subject: Subject) -> Findings:

@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="make sync",
         description="Read message specs, error codes, features, configuration keys and API versions from a release's "
         "jars, which Maven fetches (Java 17+ and mvn needed).",
-        epilog=f"then: python -m mockraft.codegen compare {NEWEST} X, and see CONTRIBUTING.md for the rest of the way",
+        epilog=f"then: python -m tools.compare_releases {NEWEST} X, and see CONTRIBUTING.md for the rest of the way",
     )
     parser.add_argument("kafka_version", metavar="X", help=f"a release on Maven, such as {NEWEST}")
     parser.add_argument("--into", type=Path, default=Path("schemas_json"), help="the folder of releases (%(default)s)")

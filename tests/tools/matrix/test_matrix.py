@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from mockraft.conformance import baseline
-from mockraft.conformance.documents.marked_text import marked
 from mockraft.releases import SUPPORTED
 
 from tools.matrix import captured, controllers, page
+from tools.pages.marked_text import marked
 
 pytestmark = pytest.mark.one_python
 

@@ -98,11 +98,11 @@ def as_text(found: Sequence[Observed], old: str, new: str) -> Iterator[str]:
     yield f"Observed on Kafka's own controllers ({len(found)})"
     for each in found:
         yield f"  {each.case}"
-        yield f"    {each.api} {_cut(each.request)}"
+        yield f"    {each.api} {cut(each.request)}"
         for field, before, since in each.differences:
             yield f"      {field}"
-            yield f"        {old:{width}}  {_cut(_named(field, before))}"
-            yield f"        {new:{width}}  {_cut(_named(field, since))}"
+            yield f"        {old:{width}}  {cut(named(field, before))}"
+            yield f"        {new:{width}}  {cut(named(field, since))}"
 
 
 def as_trees(found: Sequence[Observed]) -> list[Tree]:
@@ -123,21 +123,9 @@ def _or_none(value: str) -> str | None:
     return None if value == _ABSENT else value
 
 
-def _named(field: str, value: str) -> str:
+def named(field: str, value: str) -> str:
     """Return a value, an error code with Kafka's name: `35 UNSUPPORTED_VERSION`."""
     return f"{value} {error_codes.name(int(value))}" if field.endswith("rrorCode") and value != _ABSENT else value
-
-
-def as_rows(found: Sequence[Observed], old: str, new: str) -> str:
-    """Return a Markdown table: the request and what differs in both answers; nothing without a difference."""
-    if not found:
-        return ""
-    rows = [f"| Observed | {old} | {new} |", "| --- | --- | --- |"]
-    for each in found:
-        before = "<br>".join(f"{field}: {_code(_named(field, value))}" for field, value, _ in each.differences)
-        since = "<br>".join(f"{field}: {_code(_named(field, value))}" for field, _, value in each.differences)
-        rows.append(f"| {each.case}:<br>{_code(f'{each.api} {each.request}')} | {before} | {since} |")
-    return "\n".join(rows) + "\n"
 
 
 def write(runs: Mapping[str, Run], path: Path) -> None:
@@ -146,13 +134,9 @@ def write(runs: Mapping[str, Run], path: Path) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return a text, shortened to what a line takes."""
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-
-
-def _code(text: str) -> str:
-    shown = _cut(text).replace("|", "\\|").replace("`", "'").replace("\n", " ")
-    return f"`{shown}`" if shown.strip() else "(empty)"
 
 
 @cache

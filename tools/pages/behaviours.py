@@ -1,4 +1,4 @@
-"""The gate's table as a page for people."""
+"""The page of how controllers differ: the gate's table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTRODUCTION = f"""# How controllers differ
 `mockraft serve --release`, `--metadata-version`, `--feature` and `--profile` decide how a controller behaves. This
 table has every difference that is not data of a release (APIs, features, configuration keys, error texts), for the
 releases {_NAMES[0]} to {_NAMES[-1]}: the member of `mockraft.releases.Behaviour`, when controllers have it, and what it
-is. `python -m mockraft.releases` prints this page.
+is.
 """
 
 

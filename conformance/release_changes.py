@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 
-from mockraft.conformance.documents.observed import OBSERVED, Observed, as_rows, observed
-from mockraft.conformance.documents.observed import as_text as observed_as_text
-from mockraft.releases import SUPPORTED, Behaviour, Release, release
+from mockraft.conformance.observed import OBSERVED, Observed
+from mockraft.conformance.observed import as_text as observed_as_text
+from mockraft.releases import Behaviour, Release
 from mockraft.releases.changes import NONE, RULE, Change, fact_changes
-from mockraft.releases.changes import as_markdown as tables
 from mockraft.releases.changes import as_text as facts_as_text
 
 KINDS = {
@@ -58,13 +57,3 @@ def as_text(found: Sequence[Change], answers: Sequence[Observed], old: str, new:
     parts = (facts_as_text(rules), observed_as_text(answers, old, new) if answers else (), facts_as_text(others))
     for line in chain.from_iterable(parts):
         yield from ("", line) if not line.startswith(" ") else (line,)
-
-
-def as_markdown() -> str:
-    """Return the page's part for each pair of neighbours, the newest first."""
-    parts = []
-    for old, new in reversed([*pairwise(release(version) for version in SUPPORTED)]):
-        parts.append(f"## Kafka {old.name} to {new.name}\n")
-        parts.append(tables(changes(old, new), old.name, new.name))
-        parts.append(as_rows(observed(old, new), old.name, new.name))
-    return "\n".join(part for part in parts if part)

@@ -1,9 +1,10 @@
-"""`python -m mockraft.codegen compare OLD NEW`: the differences between two releases, as Kafka's jars have them."""
+"""`python -m tools.compare_releases OLD NEW`: the differences between two releases, as Kafka's jars have them."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,12 +21,12 @@ FIELD_KEYS = ("type", "versions", "nullableVersions", "taggedVersions", "tag", "
 
 
 def main(arguments: list[str]) -> int:
-    """Run the subcommand; return its exit code: 0 with or without differences, 2 for a name that is not a release."""
+    """Run the command; return its exit code: 0 with or without differences, 2 for a name that is not a release."""
     parser = argparse.ArgumentParser(
-        prog="python -m mockraft.codegen compare",
+        prog="python -m tools.compare_releases",
         description="List the differences between two releases: message specs, APIs on the controller's listener, "
         "features and their levels, metadata versions, configuration keys with defaults and bounds, error codes.",
-        epilog=f"example: python -m mockraft.codegen compare {SUPPORTED[-2]} {SUPPORTED[-1]} --json",
+        epilog=f"example: python -m tools.compare_releases {SUPPORTED[-2]} {SUPPORTED[-1]} --json",
     )
     parser.add_argument("old", help="a release (4.3 or 4.3.1), or a folder that `make sync` wrote")
     parser.add_argument("new", help="the same")
@@ -120,3 +121,14 @@ def _fields(spec: Spec) -> dict[str, Spec]:
 
 def _objects(tree: Json) -> list[dict[str, Json]]:
     return [each for each in tree if isinstance(each, dict)] if isinstance(tree, list) else []
+
+
+if __name__ == "__main__":
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough (`… | head`). Python writes the rest at its end, so it gets another place.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
