@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DECODE = """Decode captures to tables: frames, messages, exchanges, records, forwarded messages, events.
 
-Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
+Each table is a folder of Parquet files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
 docs/reference/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are
 followed across splits and files.
 
@@ -80,7 +80,6 @@ class DecodeOptions(FrameOptions):
     """Options of `mockraft spark decode`."""
 
     out: str = required(metavar="DIR", help="The folder for the tables, a path or URL.")
-    file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
     tables: str | None = option(
         None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records, forwarded."
     )
@@ -109,8 +108,6 @@ class DecodeOptions(FrameOptions):
         """Return --day. Raises OptionError for what is no day, and without a name for the cluster."""
         if self.day is None and self.cluster is None:
             return None
-        if self.file_format != "parquet":
-            raise OptionError("days of clusters are written as parquet", "--format")
         if self.cluster is None or not re.fullmatch(r"[\w.-]+", self.cluster):
             raise OptionError("--day needs a name of letters, digits, . _ -", "--cluster")
         try:
@@ -127,7 +124,7 @@ class RoundtripOptions(FrameOptions):
 
 
 def _is_of_no_table(name: str) -> bool:
-    return not re.fullmatch(r"\.?(_SUCCESS|part-.*\.(parquet|json))(\.crc)?", name)
+    return not re.fullmatch(r"\.?(_SUCCESS|part-.*\.parquet)(\.crc)?", name)
 
 
 def decode(options: DecodeOptions) -> None:
@@ -138,7 +135,7 @@ def decode(options: DecodeOptions) -> None:
     from mockraft.spark_replay.storage import LocationError
     from mockraft.spark_replay.storage.listing import exists, find_files
 
-    out, file_format, day = location_of(options.out), options.file_format, options.partition_day()
+    out, day = location_of(options.out), options.partition_day()
     if day is not None:
         out = out / f"day={day}" / f"cluster={options.cluster}"
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
@@ -146,11 +143,8 @@ def decode(options: DecodeOptions) -> None:
     if typed and options.tables is None:
         only = tuple(name for name in only if name != "messages")
     names = (*only, *map(decode_job.typed_name, typed))
-    _chosen(file_format, decode_job.FORMATS, "--format")
     _chosen(options.body, ("json", "none"), "--body")
     source, files = options.source(), options.files()
-    if out.is_remote and file_format == "json":
-        raise OptionError(f"JSON is written to a disk only, and {out} is none: use parquet", "--format")
     with blaming("--out", LocationError):
         there = [name for name in names if exists(out / name)]
         others = (file.path for name in there for file in find_files(out / name, _is_of_no_table))
@@ -168,7 +162,6 @@ def decode(options: DecodeOptions) -> None:
             decode_job.TableOptions(
                 only=only,
                 typed=typed,
-                file_format=file_format,
                 with_bodies=options.body == "json",
                 show_secrets=options.show_secrets,
                 topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
@@ -182,7 +175,7 @@ def decode(options: DecodeOptions) -> None:
         found = []
         if "messages" in only:
             progress.step("counting messages")
-            found = decode_job.stored_coverage(spark, out, file_format)
+            found = decode_job.stored_coverage(spark, out)
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
         print(f"mockraft spark decode: {note}", file=sys.stderr)

@@ -13,7 +13,6 @@ from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.coverage import COUNTED, Coverage, coverage
-from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.lake_columns import rows_of_day
 from mockraft.spark_replay.spark.worker_table import WorkerTable, of_dataframe, read_dataframe, stored_table
 from mockraft.spark_replay.storage import Location
@@ -24,21 +23,19 @@ SCHEMAS = dict(zip(TABLES, (FRAMES, MESSAGES, EXCHANGES, CONN_EVENTS, FILE_EVENT
 SCHEMAS |= {"records": RECORDS, "forwarded": FORWARDED}
 CHOICES = tuple(SCHEMAS)
 """The tables that are written by default, and those that are written when asked for."""
-FORMATS = ("parquet", "json")
 
 
 class TableOptions(NamedTuple):
     """The choice of tables: those of `only`, and for each API of `typed` a table with typed columns.
 
     Only records of `topics` are read for the table records (none: of all). Secrets are hidden, in the bytes too, unless
-    `show_secrets`. With `day` only its rows (of file_events, which have no time, all) are written, as Parquet, with the
-    column decoder_version; exchanges are then not made from the written frames, but read the captures once more.
+    `show_secrets`. With `day` only its rows (of file_events, which have no time, all) are written, with the column
+    decoder_version; exchanges are then not made from the written frames, but read the captures once more.
     `source` are options of the source.
     """
 
     only: Sequence[str] = TABLES
     typed: Sequence[str] = ()
-    file_format: str = "parquet"
     with_bodies: bool = True
     show_secrets: bool = False
     topics: Sequence[str] = ()
@@ -61,7 +58,7 @@ def write_tables(
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. A table `messages_Fetch`
     has the messages of one API of `typed`. Raises what the source raises, from Spark's job, and OptionError.
     """
-    only, typed, file_format, with_bodies, show_secrets, topics, record_bytes_max, partitions, day, given = options
+    only, typed, with_bodies, show_secrets, topics, record_bytes_max, partitions, day, given = options
     folder = Location.parse(out)
     written = folder / "frames"
 
@@ -71,19 +68,17 @@ def write_tables(
     def reassembled() -> WorkerTable:
         return captured() if show_secrets else captured().then(hide_secrets, FRAMES)
 
-    def frames() -> WorkerTable | DataFrame:
+    def frames() -> WorkerTable:
         if "frames" not in only:
             return reassembled()
-        if file_format == "parquet":
-            return tables.stored_frames_table(spark, str(written))
-        return read_table(spark, written, file_format)
+        return tables.stored_frames_table(spark, str(written))
 
     makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
         "frames": reassembled,
         "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies, show_secrets=show_secrets),
         "exchanges": lambda: tables.exchanges(
             # What one day's frames lack is the response to a request just before midnight.
-            read_table(spark, written, file_format) if "frames" in only and not day else reassembled().dataframe()
+            read_table(spark, written) if "frames" in only and not day else reassembled().dataframe()
         ),
         "records": lambda: tables.records_table(
             captured(), topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max
@@ -97,7 +92,7 @@ def write_tables(
     rows = {}
     for name in (*(name for name in CHOICES if name in only), *map(typed_name, typed)):
         on_table(name)
-        rows[name] = _write(makers[name](), folder / name, file_format, day)
+        rows[name] = _write(makers[name](), folder / name, day)
     return rows
 
 
@@ -106,31 +101,20 @@ def typed_name(api: str) -> str:
     return f"messages_{api}"
 
 
-def _typed(frames: Callable[[], WorkerTable | DataFrame], api: str, show_secrets: bool) -> WorkerTable:
+def _typed(frames: Callable[[], WorkerTable], api: str, show_secrets: bool) -> WorkerTable:
     return tables.typed_messages_table(frames(), api, show_secrets=show_secrets)
 
 
-def _write(table: WorkerTable | DataFrame, out: Location, file_format: str, day: date | None) -> int:
-    if file_format == "parquet":
-        made = table if isinstance(table, WorkerTable) else of_dataframe(table, SCHEMAS[out.name])
-        return (made if day is None else rows_of_day(made, day)).write_parquet(str(out))
-    rows = table.dataframe() if isinstance(table, WorkerTable) else table
-    rows.write.mode("overwrite").format(file_format).save(out.path)
-    count: int = rows.sparkSession.read.schema(rows.schema).format(file_format).load(out.path).count()
-    return count
+def _write(table: WorkerTable | DataFrame, out: Location, day: date | None) -> int:
+    made = table if isinstance(table, WorkerTable) else of_dataframe(table, SCHEMAS[out.name])
+    return (made if day is None else rows_of_day(made, day)).write_parquet(str(out))
 
 
-def read_table(spark: SparkSession, out: Location, file_format: str = "parquet") -> DataFrame:
+def read_table(spark: SparkSession, out: Location) -> DataFrame:
     """Read a table written by `write_tables`; `out` ends in its name, which determines the columns."""
-    schema = SCHEMAS[out.name]
-    if file_format == "parquet":
-        return read_dataframe(spark, str(out), schema)
-    return spark.read.schema(to_spark_schema(schema)).format(file_format).load(out.path)
+    return read_dataframe(spark, str(out), SCHEMAS[out.name])
 
 
-def stored_coverage(spark: SparkSession, out: Location, file_format: str = "parquet") -> list[Coverage]:
+def stored_coverage(spark: SparkSession, out: Location) -> list[Coverage]:
     """Count the rows of the table messages by API, version, direction and status."""
-    messages = out / "messages"
-    if file_format == "parquet":
-        return coverage(stored_table(spark, str(messages), COUNTED))
-    return coverage(read_table(spark, messages, file_format))
+    return coverage(stored_table(spark, str(out / "messages"), COUNTED))

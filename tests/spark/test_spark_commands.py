@@ -71,7 +71,7 @@ def test_a_day_of_a_cluster_is_in_folders_of_its_own_which_are_replaced(
         counted = table.selectExpr("string(day)", "cluster", "decoder_version").groupBy("day", "cluster").count()
         assert sorted(map(tuple, counted.collect())) == [(f"2026-11-2{each}", "prod-1", rows) for each in (0, 1)]
         assert [each[0] for each in table.select("decoder_version").distinct().collect()] == [version("mockraft")]
-    for wrong in (("--day", "2026-11-31"), ("--cluster", "a/b", "--day", "2026-11-20"), ("--format", "json")):
+    for wrong in (("--day", "2026-11-31"), ("--cluster", "a/b", "--day", "2026-11-20")):
         assert run(*words, *wrong).exit_code == 2
 
 
@@ -134,17 +134,16 @@ def test_decode_writes_to_a_file_url(run: Callable[..., Result], controller_capt
     assert pq.read_table(tmp_path / "a b" / "frames").num_rows == 10
 
 
-@pytest.mark.parametrize("form", ["parquet", "json"])
 def test_typed_messages_take_the_place_of_json(
-    run: Callable[..., Result], spark: Any, controller_capture: str, tmp_path: Path, form: str
+    run: Callable[..., Result], spark: Any, controller_capture: str, tmp_path: Path
 ) -> None:
-    words = ("decode", "--captures", controller_capture, *ONLY, "--typed", "BrokerRegistration", "--format", form)
+    words = ("decode", "--captures", controller_capture, *ONLY, "--typed", "BrokerRegistration")
     result = run(*words, "--out", tmp_path, "--json")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert (rows["frames"], rows["messages_BrokerRegistration"], rows["exchanges"]) == (10, 10, 5)
     assert "messages" not in rows
-    found = spark.read.format(form).load(str(tmp_path / "messages_BrokerRegistration"))
+    found = spark.read.parquet(str(tmp_path / "messages_BrokerRegistration"))
     assert {row.brokerId for row in found.where("not is_response").select("request.brokerId").collect()} == {1, 2}
 
 
