@@ -11,13 +11,12 @@ Steps, one module each:
     refuses specs that cannot become code;
 - `emit_module` puts together one module per message: `emit_class` the classes, `emit_reader` and `emit_writer` one
     straight-line function per version, `needs` the imports and tables. Versions with identical code share a function;
-- `emit_package` writes the `__init__` and `lookup` of a generated package, `emit_error_codes` and `emit_api_keys` the
-    constants;
+- `emit_package` writes the `__init__` and `lookup` of a generated package, `emit_numbers` the constants;
 - `generate` compares the result with the files on disk.
 
 The generated code is made for speed: runs of fixed-size fields are packed by one Struct, and bounds are checked once
 per message where that is safe.
 
-Besides this, `overlay` generates the classes of a proposal's specs at run time, `every_release` those that captures
-need, and `compare` lists the differences between two releases. The first two are used outside development.
+Besides this, `overlay` generates the classes of a proposal's specs at run time, and `every_release` those that captures
+need. Both are used outside development.
 """

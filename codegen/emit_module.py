@@ -1,14 +1,21 @@
-"""The module of one message: its classes, its readers and writers, and the tables from version to function."""
+"""The module of one message: its classes, its readers and writers, and the tables from version to function.
+
+Of the table of a message's fields `mockraft_speed` makes its plans. One row for a struct, the message first: its name
+and its fields. A field is (name, type, versions, default, ignorable, nullable versions, tagged versions, tag, compact
+versions), without the values at the end that are the usual ones. Versions are (first, last), within the valid ones. The
+table is one constant, so that a module without the accelerator pays nothing. `wire.message.TABLE_FORMAT` changes with
+these rows.
+"""
 
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import emit_struct
-from mockraft.codegen.emit_fields import emit_fields
 from mockraft.codegen.emit_reader import ReaderEmitter
 from mockraft.codegen.emit_writer import WriterEmitter
 from mockraft.codegen.lines import Lines
 from mockraft.codegen.needs import Needs
-from mockraft.codegen.spec import MessageSpec, StructSpec
+from mockraft.codegen.spec import FieldSpec, MessageSpec, StructSpec
+from mockraft.codegen.versions import ALL, Versions
 from mockraft.wire.names import attribute
 
 
@@ -90,3 +97,38 @@ def _head(spec: MessageSpec, needs: Needs, more: set[str]) -> str:
     needs.add_constants(lines)
     lines.add("", "")
     return header(spec.source, spec.sha256) + lines.text()
+
+
+_USUAL = ("False", "(0, -1)", "(0, -1)", "-1", "None")
+
+
+def emit_fields(lines: Lines, spec: MessageSpec) -> None:
+    """Add the table and the call of the accelerator."""
+    structs = [spec.body, *(struct for struct in spec.structs.values() if struct is not spec.body)]
+    lines.add("", "_FIELDS = (")
+    for struct in structs:
+        lines.add(f'    ("{struct.name}", (', *(f"        {_row(spec, field)}," for field in struct.fields), "    )),")
+    lines.add(")", "if accelerate is not None:", "    accelerate(_FIELDS, globals())")
+
+
+def _row(spec: MessageSpec, field: FieldSpec) -> str:
+    def clipped(versions: Versions) -> str:
+        return str(tuple(versions.intersect(spec.valid_versions)))
+
+    more: tuple[str, ...] = (
+        str(field.ignorable),
+        clipped(field.nullable_versions),
+        clipped(field.tagged_versions),
+        str(field.tag),
+        "None" if field.flexible_versions == ALL else clipped(field.flexible_versions),
+    )
+    while more and more[-1] == _USUAL[len(more) - 1]:
+        more = more[:-1]
+    first = (f'"{field.snake}"', f'"{field.type}"', clipped(field.versions), _default(field))
+    return f"({', '.join((*first, *more))})"
+
+
+def _default(field: FieldSpec) -> str:
+    if field.type == "uuid":
+        return 'b"' + "\\0" * 16 + '"'
+    return '""' if field.default == "" else repr(field.default)

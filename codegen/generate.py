@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mockraft.codegen import emit_api_keys, emit_error_codes
 from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
+from mockraft.codegen.emit_numbers import emit_api_keys, emit_error_codes
 from mockraft.codegen.emit_package import MESSAGES, RECORDS, emit_init, emit_lookup, package_of
 from mockraft.codegen.parse import parse
 from mockraft.codegen.spec import MessageSpec, SpecError
@@ -44,8 +44,8 @@ def generate(specs: Iterable[MessageSpec], release: str, errors_json: str | None
         files[f"wire/{package.name}/__init__.py"] = emit_init(package)
         own = [spec for spec in specs if package_of(spec) is package]
         files[f"wire/{package.name}/lookup.py"] = emit_lookup(package, own)
-    files |= emit_api_keys.emit(release, {spec.api_key: spec.name for spec in specs if spec.kind == "request"})
-    return files | emit_error_codes.emit(release, errors_json) if errors_json is not None else files
+    files |= emit_api_keys(release, {spec.api_key: spec.name for spec in specs if spec.kind == "request"})
+    return files | emit_error_codes(release, errors_json) if errors_json is not None else files
 
 
 def generate_release(folder: Path) -> dict[str, str]:

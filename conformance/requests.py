@@ -1,12 +1,13 @@
-"""Requests from JSON trees with the relevant fields only; the rest has Kafka's defaults."""
+"""Requests from JSON trees with the relevant fields only, the rest has Kafka's defaults; fields that a version lacks."""
 
 from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mockraft.conformance.expectation import MISSING
 from mockraft.wire import messages, uuids
 from mockraft.wire.json_form import from_json
 from mockraft.wire.message import Message, Struct
@@ -70,3 +71,23 @@ def _default(cls: type[Struct], field: FieldSpec, value: object, version: int) -
     if not isinstance(value, bytes):
         return value
     return uuids.text_of(value) if field.kind == "uuid" else in_base64(value)
+
+
+def absent_field(message: str, tree: object, version: int) -> str | None:
+    """Return the path of the first field in a tree that this version of the message lacks, None if it has all."""
+    return next(_absent(schema(message).root, tree, version, ""), None)
+
+
+def _absent(spec: StructSpec, tree: object, version: int, path: str) -> Iterator[str]:
+    if isinstance(tree, list | tuple):
+        for each in tree:
+            yield from _absent(spec, each, version, path)
+    if not isinstance(tree, Mapping):
+        return
+    for field in spec.fields:
+        if field.json_name in tree and tree[field.json_name] is not MISSING:
+            inside = f"{path}.{field.json_name}" if path else field.json_name
+            if not field.versions.covers(version):
+                yield inside
+            elif field.struct is not None:
+                yield from _absent(field.struct, tree[field.json_name], version, inside)

@@ -14,9 +14,8 @@ from mockraft.conformance.identities import Identities
 from mockraft.conformance.log import Log, Written
 from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.records import Expected
-from mockraft.conformance.requests import Tree, feature_ranges, request
+from mockraft.conformance.requests import Tree, absent_field, feature_ranges, request
 from mockraft.conformance.target import CannotConnectError, Target
-from mockraft.conformance.versioned_fields import absent_field
 from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError

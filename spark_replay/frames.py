@@ -13,9 +13,8 @@ import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import at_least_one
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files
 from mockraft.spark_replay.formats import read_segments
-from mockraft.spark_replay.formats.capture_errors import CaptureError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
-from mockraft.spark_replay.formats.file_events import FileEvent, FileEvents, OnError
+from mockraft.spark_replay.formats.file_events import CaptureError, FileEvent, FileEvents, OnError
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.reassembly import Reassembler

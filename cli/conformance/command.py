@@ -238,7 +238,7 @@ def _needing_java(command: str) -> Iterator[None]:
 
 
 def _chosen(options: Options) -> list[Case]:
-    from mockraft.conformance.reports.conformance_level import Level
+    from mockraft.conformance.reports.summary import Level
     from mockraft.conformance.suite import AREAS, all_cases
 
     areas, only = options.area or [], options.only or []
@@ -281,10 +281,9 @@ def _kept(against: str | None) -> Run | None:
 def _write(found: Run, other: Run | None, options: Options) -> None:
     from datetime import UTC, datetime
 
-    from mockraft.conformance.reports.conformance_level import Level
     from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
     from mockraft.conformance.reports.junit import write_junit
-    from mockraft.conformance.reports.summary import write_summary
+    from mockraft.conformance.reports.summary import Level, write_summary
 
     try:
         if options.summary_file is not None:

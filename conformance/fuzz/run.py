@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mockraft.conformance.fuzz.comparison import Divergence, difference, image_difference
-from mockraft.conformance.fuzz.emptying import empty
+from mockraft.conformance.fuzz.emptying import empty, wait_until_published
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.known import breaks
 from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.publication import wait_until_published
 from mockraft.conformance.fuzz.side import RequestEffect, Side
 from mockraft.conformance.fuzz.steps import FuzzStep, api_name
 from mockraft.wire import uuids

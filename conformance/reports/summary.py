@@ -1,13 +1,42 @@
-"""A run as a Markdown page that can be published: the release that the controller equals, and how far."""
+"""A run as a Markdown page that can be published: the release that the controller equals, and its level."""
 
 from __future__ import annotations
 
 from datetime import date
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 
-from mockraft.conformance.reports.conformance_level import Level
+from mockraft.conformance.case import Case, Rank
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+_OF_VOTERS = "quorum"
+
+
+class Level(StrEnum):
+    """A conformance level; each contains the cases of those before it."""
+
+    CORE = "core"
+    FULL = "full"
+    QUORUM = "quorum"
+
+    @property
+    def meaning(self) -> str:
+        """One line about what a controller of this level can be used for."""
+        return _MEANINGS[self]
+
+    def has(self, case: Case) -> bool:
+        """Tell whether the level contains the case."""
+        if self is Level.QUORUM:
+            return True
+        return case.area != _OF_VOTERS and (self is Level.FULL or case.rank is Rank.MUST)
+
+
+_MEANINGS = {
+    Level.CORE: "brokers run on it and lose no data: the cases of rank must, without the area quorum",
+    Level.FULL: "brokers and tools also get Kafka's answers and texts: all cases without the area quorum",
+    Level.QUORUM: "other controllers vote with it and follow it, too: all cases",
+}
 
 
 def write_summary(found: Run, level: Level, path: Path, *, on: date, is_selection: bool = False) -> None:

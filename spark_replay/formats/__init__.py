@@ -16,7 +16,7 @@ Damage is a `CaptureError` with file and offset, or with `on_error` quarantine o
 reading then continues at the next certain record. The chunk size never changes the segments.
 """
 
-from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
+from mockraft.spark_replay.formats.file_events import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.packet_sources import Split
 from mockraft.spark_replay.formats.segments import Flow, Segments, packets, read_segments
 from mockraft.spark_replay.formats.splits import packet_numbers, plan_splits

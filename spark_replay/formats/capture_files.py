@@ -10,7 +10,7 @@ import os
 from os import PathLike
 
 import pyarrow as pa
-from mockraft.spark_replay.formats.capture_errors import CaptureError
+from mockraft.spark_replay.formats.file_events import CaptureError
 from mockraft.spark_replay.storage import Location, LocationError
 
 _COMPRESSIONS = {

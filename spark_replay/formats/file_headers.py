@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Literal, NamedTuple
 
-from mockraft.spark_replay.formats.capture_errors import CaptureError
+from mockraft.spark_replay.formats.file_events import CaptureError
 
 Order = Literal["<", ">"]
 

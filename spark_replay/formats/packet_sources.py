@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mockraft.spark_replay.formats.capture_errors import CaptureError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import ChunkReader
-from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.file_events import CaptureError, FileEvents
 from mockraft.spark_replay.formats.file_headers import (
     PCAP_HEADER_BYTES,
     SECTION_MAGIC,

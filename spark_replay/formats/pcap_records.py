@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from mockraft.spark_replay import walks
-from mockraft.spark_replay.formats.capture_errors import SplitDesyncError
 from mockraft.spark_replay.formats.chunks import ChunkReader, Headers, Longs, Mask, PacketColumns, gather
-from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.file_events import FileEvents, SplitDesyncError
 from mockraft.spark_replay.formats.file_headers import RECORD_HEADER_BYTES, PcapHeader
 from mockraft.spark_replay.formats.sync import RecordSync
 

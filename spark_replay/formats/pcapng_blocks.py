@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.chunks import ChunkReader, Longs, Mask, PacketColumns
-from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.file_events import CaptureError, FileEvents, SplitDesyncError
 from mockraft.spark_replay.formats.file_headers import (
     CAPTURED_BYTES_MAX,
     SECTION_HEADER_BYTES,

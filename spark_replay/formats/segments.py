@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import as_arrow, dictionary, gather, of_values, repeated, take
-from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, Bytes, Longs, PacketColumns
-from mockraft.spark_replay.formats.file_events import FileEvent, FileEvents, OnError
+from mockraft.spark_replay.formats.file_events import CaptureError, FileEvent, FileEvents, OnError, SplitDesyncError
 from mockraft.spark_replay.formats.layers import TcpColumns, parse_tcp
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import PACKETS

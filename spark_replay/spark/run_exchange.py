@@ -34,7 +34,7 @@ from mockraft.spark_replay.spark.partition_reading import SplitTask, read_partit
 from mockraft.spark_replay.spark.split_tasks import in_order, numbers, packed_splits, task_runs
 from mockraft.spark_replay.spark.worker_table import Make, spare_modules
 from mockraft.spark_replay.storage import Location
-from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, bounds_of, packed
+from mockraft.spark_replay.streams.run_rows import PACKED_RUNS, bounds_of, packed
 from pyspark.sql import DataFrame, SparkSession
 
 BYTES_MAX = 4 << 30

@@ -17,7 +17,7 @@ from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import OPEN_BYTES, SplitTask, plan_tasks, read_splits
-from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, packed
+from mockraft.spark_replay.streams.run_rows import PACKED_RUNS, packed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 

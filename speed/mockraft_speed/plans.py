@@ -24,7 +24,7 @@ KINDS = (*SIZES, "string", "bytes", "struct")
 
 
 class Field(NamedTuple):
-    """One field of a struct, a row of the generated table: see `mockraft.codegen.emit_fields`."""
+    """One field of a struct, a row of the generated table: see `mockraft.codegen.emit_module`."""
 
     name: str
     type: str

@@ -17,7 +17,7 @@ java.lang.RuntimeException: of another kind
     ("text", "expected"),
     [
         (
-            WORKER.format(raised="mockraft.spark_replay.formats.capture_errors.CaptureError: run.pcap: cut (offset 9)"),
+            WORKER.format(raised="mockraft.spark_replay.formats.file_events.CaptureError: run.pcap: cut (offset 9)"),
             "run.pcap: cut (offset 9)",
         ),
         (WORKER.format(raised="TypeError: '<' not supported"), "TypeError: '<' not supported"),

@@ -3,7 +3,7 @@
 import json
 
 from kio.schema.errors import ErrorCode as KioErrorCode
-from mockraft.codegen import emit_api_keys, emit_error_codes
+from mockraft.codegen.emit_numbers import emit_api_keys, emit_error_codes
 from mockraft.wire import api_keys, error_codes
 
 
@@ -36,11 +36,11 @@ def test_an_api_key_has_a_constant_and_a_name() -> None:
 
 def test_error_texts_with_quotes_survive() -> None:
     error = {"code": 5, "name": "ODD", "retriable": True, "message": 'said "no" \\ left'}
-    module = run(emit_error_codes.emit("9.9", json.dumps([error]))["wire/error_codes.py"])
+    module = run(emit_error_codes("9.9", json.dumps([error]))["wire/error_codes.py"])
     assert module["MESSAGES"] == {5: 'said "no" \\ left'}
     assert module["RETRIABLE"] == frozenset({5})
 
 
 def test_names_of_apis_become_constants() -> None:
-    module = run(emit_api_keys.emit("9.9", {7: "AddPartitionsToTxnRequest"})["wire/api_keys.py"])
+    module = run(emit_api_keys("9.9", {7: "AddPartitionsToTxnRequest"})["wire/api_keys.py"])
     assert module["ADD_PARTITIONS_TO_TXN"] == 7

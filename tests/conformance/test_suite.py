@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mockraft.cli.conformance.command import ABOUT
 from mockraft.conformance.case import ELR, Rank
-from mockraft.conformance.reports.conformance_level import Level
+from mockraft.conformance.reports.summary import Level
 from mockraft.conformance.suite import AREAS, all_cases
 from mockraft.conformance.target import Target
 from mockraft.releases import METADATA_VERSION, release

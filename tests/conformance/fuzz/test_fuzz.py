@@ -11,12 +11,12 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.conformance.fuzz import differential, run
 from mockraft.conformance.fuzz.comparison import Divergence
+from mockraft.conformance.fuzz.emptying import wait_until_published
 from mockraft.conformance.fuzz.generator import DRAWS, Generator
 from mockraft.conformance.fuzz.known import KNOWN
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.mutations import mutated
 from mockraft.conformance.fuzz.names import NamedRecord, Names
-from mockraft.conformance.fuzz.publication import wait_until_published
 from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.fuzz.steps import FuzzStep, request_class
 from mockraft.conformance.known_differences import known_differences

@@ -10,8 +10,8 @@ import pyarrow as pa
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
-from mockraft.spark_replay.streams.packed_runs import PACKED_RUNS, packed
 from mockraft.spark_replay.streams.reassembly import Reassembler
+from mockraft.spark_replay.streams.run_rows import PACKED_RUNS, packed
 from mockraft.spark_replay.streams.runs import make_runs
 
 from ..capture_bytes import pcap
