@@ -1,4 +1,4 @@
-"""Requests from JSON trees with the relevant fields only, the rest has Kafka's defaults; fields that a version lacks."""
+"""Requests from JSON trees with the relevant fields only (the rest has Kafka's defaults), and absent fields."""
 
 from __future__ import annotations
 
